@@ -4,9 +4,9 @@ One checkout of this project against another, interleaved in one run: what a cha
     python bench/against.py --base ../old --product opensearch DOCS.jsonl.gz
 
 Each checkout runs in a process of its own, with an index of its own on one server. The two take turns, round by round,
-at: lookups at distance 3 and 10, one after another and with pauses of 50 ms between them, an ingest with tags,
-``fingerprints``, and importing the package. Prints JSON: the median ratio of the new time to the old one, and the 95 %
-interval of that median (bootstrap over the rounds).
+at: lookups at distance 3 and 10, one after another and with pauses of 50 ms between them, an ingest with tags and one
+without, ``fingerprints``, importing the package, and ``es-simhash --help``. Prints JSON: the median ratio of the new
+time to the old one, and the 95 % interval of that median (bootstrap over the rounds).
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ INGESTED = 1_500
 HASHED = 1_000
 PAUSE_SECONDS = 0.05
 PAUSED_LOOKUPS = 20
-OPERATIONS = ("lookup_3", "lookup_10", "paused_lookup_3", "paused_lookup_10", "ingest_tags", "fingerprints", "import")
+STARTED = {
+    "import": ["-c", "import es_simhash; es_simhash.SimHashClient"],
+    "help": ["-m", "es_simhash", "--help"],
+}
+SERVED = ("lookup_3", "lookup_10", "paused_lookup_3", "paused_lookup_10", "ingest_tags", "ingest_plain", "fingerprints")
+OPERATIONS = (*SERVED, *STARTED)
 
 
 class Checkout:
@@ -46,20 +51,19 @@ class Checkout:
         )
 
     def seconds(self, operation: str) -> float:
-        """Return how long *operation* takes there."""
+        """Return how long *operation* takes there, or in a new process."""
+        if operation in STARTED:
+            return self._start_seconds(STARTED[operation])
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(operation + "\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline())
 
-    def import_seconds(self) -> float:
-        """Return how long a new process takes to import the package."""
-        start = time.perf_counter()
+    def _start_seconds(self, arguments: list[str]) -> float:
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        subprocess.run(
-            [sys.executable, "-c", "import es_simhash; es_simhash.SimHashClient"], env=environment, check=True
-        )
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
         return time.perf_counter() - start
 
 
@@ -92,11 +96,11 @@ def work(options: argparse.Namespace) -> None:
             seconds += time.perf_counter() - start
         return seconds
 
-    def ingest() -> None:
+    def ingest(**policy: Any) -> None:
         client.indices.delete(index=target, ignore_unavailable=True)
         ours.create_index(target, text_field="text", settings=shards)
         start = picks.randrange(len(documents) - INGESTED)
-        for _ in ours.ingest(target, documents[start : start + INGESTED], max_distance=3):
+        for _ in ours.ingest(target, documents[start : start + INGESTED], **policy):
             pass
 
     def hash_texts() -> None:
@@ -107,7 +111,8 @@ def work(options: argparse.Namespace) -> None:
         "lookup_10": lambda: look_up(10),
         "paused_lookup_3": lambda: look_up_with_pauses(3),
         "paused_lookup_10": lambda: look_up_with_pauses(10),
-        "ingest_tags": ingest,
+        "ingest_tags": lambda: ingest(max_distance=3),
+        "ingest_plain": lambda: ingest(on_duplicate=None),
         "fingerprints": hash_texts,
     }
     try:
@@ -138,7 +143,7 @@ def compare(options: argparse.Namespace, url: str) -> dict[str, Any]:
                 times = {}
                 # Whoever goes first may pay for both, so they take turns at that too.
                 for each in (old, new) if number % 2 else (new, old):
-                    times[each] = each.import_seconds() if operation == "import" else each.seconds(operation)
+                    times[each] = each.seconds(operation)
                 if number:  # the first round warms both up
                     ratios.append(times[new] / times[old])
             rows[operation] = {"new_over_old": round(statistics.median(ratios), 3), "interval_95": interval(ratios)}

@@ -42,8 +42,7 @@ from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.groups.assign import group_pairs
 from es_simhash.groups.order import Resources
 from es_simhash.hashing import fingerprint_array
-from es_simhash.hashing.cut import Cutter
-from es_simhash.hashing.mask import MaskPassage, mask_json
+from es_simhash.hashing.mask import Cutter, MaskPassage, mask_json
 from es_simhash.texts.compare_pairs import compare_pairs
 from es_simhash.texts.measures import WORD_SHINGLES
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from quality import read_set
 
 from es_simhash.hashing import fingerprint_array
-from es_simhash.lookup.verification import measure_of
+from es_simhash.lookup.options import measure_of
 from es_simhash.quality import Truth
 from es_simhash.texts.compare_pairs import compare_pairs
 from es_simhash.texts.measures import TextMeasure

@@ -140,9 +140,7 @@ def measure_simhash(truth: Truth, distance: int) -> Result:
 
 
 def score(truth: Truth, reported: Pairs, *, among: set[int] | None = None) -> Result:
-    """
-    Return what reported pairs are worth; *among* restricts the known pairs to those of documents looked up.
-    """
+    """Return what reported pairs are worth; *among* restricts the known pairs to those of documents looked up."""
     known = dict(zip(zip(truth.left.tolist(), truth.right.tolist(), strict=True), truth.jaccard.tolist(), strict=True))
     if among is not None:
         known = {pair: value for pair, value in known.items() if among & set(pair)}
@@ -178,9 +176,7 @@ def is_chinese(truth: Truth) -> bool:
 
 
 def shingler(truth: Truth) -> Callable[[str], set[str]]:
-    """
-    Return the function that cuts the truth's own shingles: five characters of Chinese, three words of English.
-    """
+    """Return the function that cuts the truth's own shingles: five characters of Chinese, three words of English."""
     if is_chinese(truth):
 
         def cut(text: str) -> set[str]:

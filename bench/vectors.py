@@ -101,9 +101,7 @@ class Corpus:
 
 
 def plant(documents: int, bits: int, *, seed: int = 7) -> Planted:
-    """
-    Return *documents* fingerprints of which each block's upper *bits* are random, neighbours planted among them.
-    """
+    """Return *documents* fingerprints of which each block's upper *bits* are random, neighbours planted among them."""
     chance = np.random.default_rng(seed)
     mask = sum(((0xFFFF << (16 - bits)) & 0xFFFF) << (16 * block) for block in range(4))
     found = chance.integers(0, 2**64, documents, dtype=np.uint64) & np.uint64(mask)
@@ -146,9 +144,7 @@ def serve(
 
 
 def connect(server: EmbeddedServer) -> Any:
-    """
-    Return a client of the server's own kind.
-    """
+    """Return a client of the server's own kind."""
     if server.product == "opensearch":
         from opensearchpy import OpenSearch
 
@@ -159,9 +155,7 @@ def connect(server: EmbeddedServer) -> Any:
 
 
 def fill(client: Any, fingerprints: np.ndarray) -> None:
-    """
-    Index one document for each of *fingerprints*, with our fields and nothing else, in one shard.
-    """
+    """Index one document for each of *fingerprints*, with our fields and nothing else, in one shard."""
     client.indices.delete(index=INDEX, ignore_unavailable=True)
     settings = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
     SimHashClient(client).create_index(INDEX, settings=settings)

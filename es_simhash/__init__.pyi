@@ -41,16 +41,16 @@ from .hashing import (
     to_hex,
 )
 from .ingest.actions import Problem
-from .ingest.if_similar import IfSimilar
+from .ingest.decide import IfSimilar
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.near_dups import NearDup, NearDups, rescore
+from .lookup.options import Verification
 from .lookup.paste import build_query_bar
 from .lookup.paste_esql import build_distance_field, build_esql
 from .lookup.plan import LookupPlan, make_plan
 from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
 from .lookup.query import build_query
-from .lookup.verification import Verification
 from .mapping.documents import document_fields
 from .mapping.fields import fingerprint_fields
 from .mapping.limits import IndexStats, Limits
@@ -59,20 +59,19 @@ from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install_flow import InstalledPipeline
-from .quality.learn import learn_boilerplate
-from .quality.report.data import IndexReport
+from .quality.learn import Boilerplate, learn_boilerplate
+from .quality.report.page import IndexReport
 from .quality.sizing import Size, estimate_size
 from .quality.stats import Stats
-from .quality.templates import Boilerplate
-from .removal.results import Deduped, RemovalPlan, Restored
+from .removal.results import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html
 from .tables.tabular import Table, table
 from .texts.presets import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
 from .upkeep.check_flow import IndexCheck
-from .upkeep.follow_report import FollowReport
-from .upkeep.progress import BackfillProgress
-from .upkeep.remove_flow import Removal
+from .upkeep.follow_options import FollowReport
+from .upkeep.ledger import BackfillProgress
+from .upkeep.remove_flow import RemovedFields
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -80,7 +79,7 @@ __all__ = [
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",
-    "Deduped",
+    "DuplicateResult",
     "EmbeddedServerError",
     "FollowReport",
     "Group",
@@ -112,8 +111,8 @@ __all__ = [
     "Problem",
     "Progress",
     "Reconciled",
-    "Removal",
     "RemovalPlan",
+    "RemovedFields",
     "Restored",
     "RoundsError",
     "Scheme",

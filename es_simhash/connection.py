@@ -152,9 +152,10 @@ def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
     before, at, rest = url.rpartition("@")
     if at:
         scheme, separator, _ = before.partition("://")
+        shown = f"{scheme}{separator}***@{rest}" if separator else f"***@{rest}"
         return InvalidInputError(
-            f"URL {shorten(f'{scheme}{separator}***@{rest}' if separator else f'***@{rest}')} cannot be used: set the "
-            "login by ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or write # as %23 and / as %2F in it"
+            f"URL {shorten(shown)} cannot be used, {reason}: set the login by ES_SIMHASH_USER and "
+            "ES_SIMHASH_PASSWORD, or write # as %23 and / as %2F in it"
         )
     # What follows a colon may be a password whose host was forgotten.
     scheme, separator, host = url.rpartition("://")

@@ -51,9 +51,7 @@ __all__ = [
 
 
 def shorten(value: object, *, limit: int = 80) -> str:
-    """
-    Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message.
-    """
+    """Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message."""
     if isinstance(value, (str, bytes)):
         text = repr(value[: limit + 1])
     elif isinstance(value, int) and abs(value) >> 1_000:  # Python refuses to write out the longest
@@ -61,6 +59,11 @@ def shorten(value: object, *, limit: int = 80) -> str:
     else:
         text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 document``, ``12,345 documents``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def has_lone_surrogate(text: str) -> bool:
@@ -79,21 +82,15 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 class SimHashError(Exception):
-    """
-    The base of every error that this library raises on purpose; never raised itself.
-    """
+    """The base of every error that this library raises on purpose; never raised itself."""
 
 
 class InvalidInputError(SimHashError, ValueError):
-    """
-    An argument, or a file, cannot be used.
-    """
+    """An argument, or a file, cannot be used."""
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """
-    An argument has a type that cannot be used.
-    """
+    """An argument has a type that cannot be used."""
 
 
 class GuardRailError(InvalidInputError):
@@ -200,9 +197,7 @@ class IncompleteWriteError(SimHashError):
 
 
 class NoIndexError(IncompleteSearchError):
-    """
-    A pattern matches no index, or none that the user may see, so nothing was searched.
-    """
+    """A pattern matches no index, or none that the user may see, so nothing was searched."""
 
 
 class SearchFailedError(SimHashError):
@@ -223,9 +218,7 @@ class SearchFailedError(SimHashError):
 
 
 class MissingDependencyError(SimHashError, ImportError):
-    """
-    A function needs an extra that is not installed; the message names it.
-    """
+    """A function needs an extra that is not installed; the message names it."""
 
 
 class RoundsError(SimHashError):
@@ -272,12 +265,8 @@ class LeaseError(SimHashError):
 
 
 class WorkerError(SimHashError):
-    """
-    A process that computes fingerprints ended before its work was done: it was killed, or could not start.
-    """
+    """A process that computes fingerprints ended before its work was done: it was killed, or could not start."""
 
 
 class EmbeddedServerError(SimHashError):
-    """
-    A local server could not be started, or did not stop.
-    """
+    """A local server could not be started, or did not stop."""

@@ -155,9 +155,7 @@ def pytest_report_header(config):
 
 @pytest.fixture(autouse=True)
 def no_network(request, monkeypatch):
-    """
-    Fail a test that opens a connection, except where tests are about servers.
-    """
+    """Fail a test that opens a connection, except where tests are about servers."""
     if is_networked(request.path):
         return
 
@@ -172,9 +170,7 @@ def no_network(request, monkeypatch):
 
 @pytest.fixture(scope="session")
 def shared_texts():
-    """
-    Return a function that reads the first *count* texts of a data set, or skips the test where it is missing.
-    """
+    """Return a function that reads the first *count* texts of a data set, or skips the test where it is missing."""
 
     def read(name: str, count: int) -> list[str]:
         path = SHARED / name / "docs.jsonl.gz"

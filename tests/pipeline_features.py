@@ -1,5 +1,6 @@
 """
-Features with weights at random, some of which cannot be used: a pipeline must fingerprint or mark them as Python does.
+Features with weights at random, some of which cannot be used: a pipeline must fingerprint or mark them as
+Python does.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ _OTHER = (-1, -1e-300, -0.5, 2**42, 2**63 - 1, 2.0**64, 1e300, True, False, None
 
 
 def hostile_features(count: int, *, seed: int) -> list[Any]:
-    """
-    Return *count* objects of features and weights; some are lists of features, and one in five cannot be used.
-    """
+    """Return *count* objects of features and weights; some are lists of features, and one in five cannot be used."""
     chance = random.Random(seed)
     texts = hostile_texts(200, seed=seed)
     return [_features(chance, texts) for _ in range(count)]
@@ -57,9 +56,7 @@ def _weight(chance: random.Random) -> float:
 
 
 def expected_of(features: Any, scheme: Scheme) -> str | None:
-    """
-    Return the fingerprint that Python computes of *features*, as hex digits, or the error of the pipeline.
-    """
+    """Return the fingerprint that Python computes of *features*, as hex digits, or the error of the pipeline."""
     try:
         found = fingerprint_features(features, scheme=scheme)
     except (TypeError, InvalidInputError):

@@ -1,6 +1,4 @@
-"""
-Texts of all of Unicode, at random: what a pipeline must fingerprint as Python does.
-"""
+"""Texts of all of Unicode, at random: what a pipeline must fingerprint as Python does."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ def _classes() -> tuple[list[int], ...]:
 
 
 def hostile_texts(count: int, *, seed: int) -> list[str]:
-    """
-    Return *count* texts; each has its own mixture of classes of characters, some runs of marks, some repetitions.
-    """
+    """Return *count* texts; each has its own mixture of classes of characters, some runs of marks, some repetitions."""
     chance = random.Random(seed)
     return [_text(chance) for _ in range(count)]
 

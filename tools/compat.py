@@ -80,15 +80,11 @@ RUNS = (
 
 
 class BrokenRunError(Exception):
-    """
-    pytest did not get to its end, so its counts mean nothing.
-    """
+    """pytest did not get to its end, so its counts mean nothing."""
 
 
 def main() -> int:
-    """
-    Carry out the runs asked for; return 1 if one failed or could not be made.
-    """
+    """Carry out the runs asked for; return 1 if one failed or could not be made."""
     parser = argparse.ArgumentParser(description="Run the tests with old and new Pythons, clients and servers.")
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run to make; all by default")
     parser.add_argument("--write", action="store_true", help="put the rows into COMPATIBILITY.md")
@@ -121,18 +117,14 @@ def main() -> int:
 
 
 def find_python(version: str) -> str | None:
-    """
-    Return the interpreter of that version, ``None`` if there is none; a shim with nothing behind it is none.
-    """
+    """Return the interpreter of that version, ``None`` if there is none; a shim with nothing behind it is none."""
     path = shutil.which(f"python{version}")
     works = path is not None and subprocess.run([path, "-V"], check=False, capture_output=True).returncode == 0
     return path if works else None
 
 
 def prepare(run: Run, interpreter: str) -> Path:
-    """
-    Return the Python of the virtual environment for *run*, made or brought up to date.
-    """
+    """Return the Python of the virtual environment for *run*, made or brought up to date."""
     folder = WORK / f"{run.clients}-{run.python}"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -192,16 +184,15 @@ def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
 
 
 def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """
-    Return *rows*, the first one the header, as lines of a Markdown table.
-    """
+    """Return *rows*, the first one the header, as lines of a Markdown table."""
     header, *others = [f"| {' | '.join(row)} |" for row in rows]
     return [header, "|" + "---|" * len(rows[0]), *others]
 
 
 def write(rows: list[tuple[str, ...]]) -> None:
     """
-    Put *rows* into the table of COMPATIBILITY.md, in the order of ``RUNS``, in place of older rows of the same runs.
+    Put *rows* into the table of COMPATIBILITY.md, in the order of ``RUNS``, in place of older rows of the
+    same runs.
     """
     lines = DOCUMENT.read_text("utf-8").splitlines()
     start = lines.index(f"| {' | '.join(HEADER)} |")

@@ -28,9 +28,7 @@ Edit = tuple[tuple[int, int], tuple[int, int], str]
 
 
 def convert(source: str) -> str:
-    """
-    Return the async form of a module of sync methods, not yet formatted.
-    """
+    """Return the async form of a module of sync methods, not yet formatted."""
     tree = ast.parse(source)
     classes = {f"Async{node.name}": node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     names = RENAMED | {old: new for new, old in classes.items()}
@@ -78,9 +76,7 @@ def _span(node: ast.expr | ast.stmt | ast.alias) -> tuple[tuple[int, int], tuple
 
 
 def build_files() -> dict[Path, str]:
-    """
-    Return the content of each generated file, formatted.
-    """
+    """Return the content of each generated file, formatted."""
     files = {}
     for path in sorted(SOURCES.glob("[!_]*.py")):
         text = NOTE.format(path.name) + convert(path.read_text(encoding="utf-8"))
@@ -99,9 +95,7 @@ def build_files() -> dict[Path, str]:
 
 
 def main() -> int:
-    """
-    Write the files, or with ``--check`` return 1 if they are not what would be written.
-    """
+    """Write the files, or with ``--check`` return 1 if they are not what would be written."""
     files = build_files()
     if "--check" in sys.argv[1:]:
         held = {path: path.read_text(encoding="utf-8") for path in TARGETS.glob("[!_]*.py")}

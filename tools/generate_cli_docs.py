@@ -1,6 +1,4 @@
-"""
-Write ``docs/cli.md`` from the commands themselves. ``make docs`` runs it, and a test compares the result.
-"""
+"""Write ``docs/cli.md`` from the commands themselves. ``make docs`` runs it, and a test compares the result."""
 
 # ruff: noqa: INP001 - a script, not part of a package
 from __future__ import annotations
@@ -71,13 +69,23 @@ _EXIT_CODES = """\
 | 141 | the output was closed, for example by `\\| head` |
 """
 
+_CHANGES = """\
+## What changes something
+
+What deletes, or changes a recorded setting, needs `--yes`; without it the command says what it would do, changes
+nothing and exits with 0. Every other command that writes to a server has `--dry-run`. A command that is not in this
+table writes nothing there.
+
+| command | option | meaning |
+|---|---|---|
+"""
+GUARDS = ("--yes", "--dry-run")
+
 
 def build_text() -> str:
-    """
-    Return the whole of ``docs/cli.md``.
-    """
-    parts = [_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES]
+    """Return the whole of ``docs/cli.md``."""
     context = click.Context(app, info_name="es-simhash")
+    parts = [_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, _CHANGES + "".join(_guards(context))]
     for title, names in SECTIONS.items():
         parts.append(f"## {title}\n")
         for name in names:
@@ -86,6 +94,15 @@ def build_text() -> str:
                 raise TypeError(f"command {name} has no manual entry: make it a Manual")
             parts.append("\n".join(_entry(command, click.Context(command, info_name=name, parent=context))))
     return "\n".join(parts)
+
+
+def _guards(context: click.Context) -> Iterator[str]:
+    """Yield a row for each option that holds back, or lets through, what a command writes."""
+    for name in (name for names in SECTIONS.values() for name in names):
+        command = app.get_command(context, name)
+        for option in command.params if command else ():
+            if isinstance(option, click.Option) and (found := [each for each in GUARDS if each in option.opts]):
+                yield f"| `{name}` | `{found[0]}` | {_meaning(option)} |\n"
 
 
 def _entry(command: Manual, context: click.Context) -> Iterator[str]:
@@ -128,9 +145,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """
-    Write the file.
-    """
+    """Write the file."""
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(build_text(), encoding="utf-8")
 

@@ -38,9 +38,7 @@ PACKS: dict[str, dict[str, str]] = {
 
 
 def build_files() -> dict[str, str]:
-    """
-    Return the content of each file by its path below ``mappings/``.
-    """
+    """Return the content of each file by its path below ``mappings/``."""
     documents = {
         "mapping.json": {"mappings": build_mapping(text_field=TEXT_FIELD)},
         "component-template.json": build_component_template(text_field=TEXT_FIELD),
@@ -60,9 +58,7 @@ def build_files() -> dict[str, str]:
 
 
 def main() -> None:
-    """
-    Write every file.
-    """
+    """Write every file."""
     for name, content in build_files().items():
         path = ROOT / "mappings" / name
         path.parent.mkdir(parents=True, exist_ok=True)

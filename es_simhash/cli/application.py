@@ -1,8 +1,7 @@
 """
-The table of commands, exit codes, and errors on one line.
+The table of commands, exit codes, and errors on one line. No command is here.
 
-The module of a command is imported when the command is used, so that ``es-simhash --help`` is quick. No command is
-here.
+The module of a command is imported only when the command is used, so that ``es-simhash --help`` is quick.
 """
 
 from __future__ import annotations
@@ -18,57 +17,69 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.ending import USAGE_ERROR, asks_for_json, dash_hint, no_such_command, say_failure
-from es_simhash.cli.failures import describe, kind_of
+from es_simhash.cli.failures import (
+    USAGE_ERROR,
+    asks_for_json,
+    dash_hint,
+    describe,
+    kind_of,
+    no_such_command,
+    say_failure,
+)
 from es_simhash.cli.output import error, messages_as_json, warn
-from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments
+from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 
 SECTIONS: dict[str, dict[str, str]] = {
-    "Texts and fingerprints": {
-        "fingerprint": "Print the fingerprints of texts.",
-        "distance": "Print the distance of two fingerprints or texts.",
-        "bench": "Measure how fast the schemes are on your texts.",
-    },
-    "Queries and mappings to paste": {
-        "mapping": "Print the mapping, templates or Dev Tools text.",
-        "query": "Print the search for a text or fingerprint.",
-        "pipeline": "Print or install the ingest pipeline for a server.",
-        "dashboards": "Print charts for Kibana and Dashboards.",
-    },
-    "Your index": {
+    "Use": {
         "create": "Create an index with the fields, or add the fields.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
         "passages": "Find documents that share passages with a text.",
-        "check": "Report whether lookups in an index work.",
-        "backfill": "Add fingerprints to documents already in an index.",
-        "follow": "Keep fingerprints and groups right while others write.",
-        "reconcile": "Rewrite group fields that disagree with the rule.",
+    },
+    "See": {
+        "stats": "Count documents, duplicates and groups.",
+        "report": "Write a page about the near-duplicates.",
         "groups": "Print groups of near-duplicates.",
         "pairs": "Print pairs of near-duplicates.",
-        "stats": "Count documents, duplicates and groups.",
-        "size": "Say what an index takes, and what to set.",
-        "report": "Write a page about the near-duplicates.",
-        "dedupe": "Show, tag or delete duplicates.",
-        "review": "Show a plan of removal, to judge it.",
+        "explain": "Explain why two texts are near-duplicates, or not.",
+    },
+    "Clean up": {
+        "plan": "Plan which duplicates to delete.",
+        "review": "Show a plan, to judge it.",
+        "apply": "Delete what a plan names, into an archive.",
         "restore": "Put removed documents back.",
         "history": "Say where a removed document has gone.",
-        "remove": "Remove the fields from an index.",
+        "tag": "Tag duplicates in the index.",
     },
-    "Match quality": {
-        "evaluate": "Measure recall and precision on known pairs.",
-        "explain": "Explain why two texts are near-duplicates, or not.",
+    "Look after": {
+        "check": "Report whether lookups in an index work.",
+        "backfill": "Add fingerprints to documents already in an index.",
+        "reconcile": "Rewrite group fields that disagree with the rule.",
+        "follow": "Keep fingerprints and groups right while others write.",
         "doctor": "Examine the fingerprints of an index.",
         "tune": "Recommend a preset for the texts of an index.",
+        "size": "Estimate disk, memory and cost of a lookup.",
         "boilerplate": "Learn which passages are template text.",
+        "remove-fields": "Remove the fields from an index.",
     },
-    "Without a server of your own": {
+    "Paste and install": {
+        "query": "Print the search for a text or fingerprint.",
+        "mapping": "Print the mapping, templates or Dev Tools text.",
+        "dashboards": "Print charts for Kibana and Dashboards.",
+        "pipeline": "Print or install the ingest pipeline for a server.",
+    },
+    "Without a server": {
+        "fingerprint": "Print the fingerprints of texts.",
+        "distance": "Print the distance of two fingerprints or texts.",
+        "bench": "Measure how fast the schemes are on your texts.",
+        "evaluate": "Measure recall and precision on known pairs.",
         "serve": "Run a local server that keeps its data.",
         "demo": "Find near-duplicates in a small corpus.",
     },
 }
 """
-Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``.
+Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``,
+with ``_`` for ``-``.
 """
 
 
@@ -83,9 +94,7 @@ _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
 
 
 class Application(click.Group):
-    """
-    The group of all commands. It imports a command when it is used, and turns each way to end into an exit code.
-    """
+    """The group of all commands. It imports a command when it is used, and turns each way to end into an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Return the names of all commands, in the order of the table."""
@@ -95,7 +104,7 @@ class Application(click.Group):
         """Import and return the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name}").command
+        command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(
@@ -113,9 +122,7 @@ class Application(click.Group):
                 formatter.write_dl(list(commands.items()))
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """
-        Run, and exit with 0, 1 (failed), 2 (usage), 130 (Ctrl-C), 143 (SIGTERM) or 141 (the output was closed).
-        """
+        """Run, and exit with 0, 1 (failed), 2 (usage), 130 (Ctrl-C), 143 (SIGTERM) or 141 (the output was closed)."""
         _prepare_process()
         given = args[0] if args else extra.get("args")
         given = sys.argv[1:] if given is None else [*given]
@@ -157,6 +164,7 @@ class Application(click.Group):
             _forget_output()
             return BROKEN_PIPE
         except KeyboardInterrupt as stop:
+            say_stopped(ctx)
             return exit_code(stop)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -198,7 +206,8 @@ def _forget_output() -> None:
     cls=Application,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Server and login come from the environment: ES_SIMHASH_URL; ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or "
-    "ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; ES_SIMHASH_PRODUCT. Each command has help: es-simhash COMMAND --help",
+    "ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; ES_SIMHASH_PRODUCT. Options of a command: es-simhash COMMAND --help; "
+    "where that shows the common ones, --help-all shows all.",
 )
 @click.version_option(__version__, prog_name="es-simhash", message="%(prog)s %(version)s")
 def app() -> None:

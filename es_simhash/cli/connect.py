@@ -1,8 +1,7 @@
 """
-From URL, login and product to a client of the library.
+From URL, login and product to a client of the library; ``es_simhash.connection`` opens the clients.
 
-The login comes from the environment, because everybody on a machine can read the arguments of its programs. Clients are
-opened in ``es_simhash.connection``.
+The login comes from the environment, because everybody on a machine can read the arguments of its programs.
 """
 
 from __future__ import annotations
@@ -23,15 +22,7 @@ from es_simhash.connection import Server, ca_file_of_environment, login_of_envir
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """
-    A client of ours, and the search client below it.
-
-    Attributes:
-        product:
-            ``"elasticsearch"`` or ``"opensearch"``.
-        url:
-            Address of the server, without a login.
-    """
+    """A client of this library, the search client below it, and the *url* of the server without a login."""
 
     simhash: SimHashClient
     client: Any
@@ -44,15 +35,7 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
     """
     Connect to the server of *target*, and close the connection at the end.
 
-    Args:
-        target:
-            The server, the object that holds the fields, and the scheme to insist on; no scheme adopts the index's.
-        index:
-            The index of the command. No request is made about anything else.
-
-    Raises:
-        InvalidInputError: If the URL or a variable cannot be used, or the server is neither product.
-        MissingDependencyError: If the client for the product is not installed.
+    *index*: no request is made about anything else. A *target* without a scheme adopts that of the index.
     """
     server = target.server
     url, login_of_url = split_url(server.url)

@@ -1,23 +1,28 @@
 """
-An exception as one line that says what failed, and what to do on the command line.
+An exception as one line that says what failed, and what to do; with ``--json`` one JSON object.
 
-Reads the data of our errors, and what servers say; never a sentence of ours. The exceptions of both search clients are
-known by the names of their classes, so that neither client has to be imported.
+Reads the data of the library's errors and what servers say, never a sentence of the library. Exceptions of both
+search clients are known by the names of their classes, so that neither client has to be imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import click
+
+from es_simhash.cli.output import error, to_json
 from es_simhash.errors import IncompleteSearchError, MappingError, NoIndexError, SchemeError, SimHashError, shorten
 from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 _LONGEST = 500
 _MAPPING_COMMANDS = (
-    "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --text-field FIELD adds the fields, "
-    "es-simhash backfill INDEX the fingerprints"
+    "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --yes --text-field FIELD adds the "
+    "fields, es-simhash backfill INDEX the fingerprints"
 )
 # A template is the user's own: no command changes it.
 _TEMPLATE_COMMANDS = (
@@ -38,21 +43,14 @@ _CAUSES = {
 
 
 def describe(error: BaseException, *, url: str | None = None) -> str:
-    """
-    Return *error* as one line for the user of the command line.
-
-    Args:
-        error:
-            What ended a command, or one part of its work.
-        url:
-            Address of the server without a login, for the message.
-    """
+    """Return *error* as one line for the user; *url* is shown, so it must have no login."""
     return _one_line(_describe(error, url or "the server"))
 
 
 def kind_of(error: BaseException) -> str:
     """
-    Return the kind of *error* for programs: the class of an error of ours, else ``server``, ``file`` or ``unexpected``.
+    Return the kind of *error* for programs: the class of an error of ours, else ``server``, ``file`` or
+    ``unexpected``.
     """
     if isinstance(error, SimHashError):
         return type(error).__name__
@@ -88,7 +86,8 @@ def _describe(error: BaseException, server: str) -> str:
     if isinstance(error, SimHashError):
         return str(error)
     if _is_of_client(error):
-        return _describe_client_error(error, server)
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        return _describe_client_error(error, server) + notes
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
@@ -131,7 +130,7 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
     if "index_closed_exception" in text:
         return f"{reason}: open the index (POST INDEX/_open) and try again"
     if "resource_already_exists_exception" in text:
-        return f"{reason}: choose another name, or add the fields to it with es-simhash create --existing"
+        return f"{reason}: choose another name, or add the fields to it with es-simhash create --existing --yes"
     if "cluster_block_exception" in text:
         return f"{reason}: the index is blocked (read-only, or the disk is full); remove the block and try again"
     if status == 401:
@@ -185,3 +184,70 @@ def _cause(error: BaseException) -> str:
     if not isinstance(message, str) or message == "N/A":
         message = str(error.args[1] if len(error.args) > 1 else error)
     return next((plain for word, plain in _CAUSES.items() if word in message), message)
+
+
+USAGE_ERROR = "usage"
+"""The kind of a mistake in the command line itself."""
+
+# What other programs call a command of ours.
+_OTHER_WORDS = {
+    "search": "find",
+    "lookup": "find",
+    "index": "ingest",
+    "import": "ingest",
+    "duplicates": "plan",
+    "dedup": "plan",
+    "delete": "apply",
+    "undo": "restore",
+    "clusters": "groups",
+    "health": "doctor",
+    "help": "--help",
+}
+# Commands of earlier versions, and what does their work now.
+_FORMER = {
+    "dedupe": "es-simhash plan shows the duplicates of an index, apply deletes them, and tag tags them",
+    "remove": "es-simhash remove-fields takes the fields out of an index, and apply deletes duplicates",
+}
+# A hyphen, and what editors and input methods make of one or two of them.
+_DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Return whether *arguments* of a command line have ``--json``; known also where they cannot be parsed."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def say_failure(kind: str, message: str, *, as_json: bool) -> None:
+    """Print what ended a command on stderr, as one line or as ``{"error": {"kind": ..., "message": ...}}``."""
+    if as_json:
+        click.echo(to_json({"error": {"kind": kind, "message": message}}), err=True)
+    else:
+        error(message, kind=kind)
+
+
+def no_such_command(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
+    """Return the error for a command that does not exist, with the command that took its place, or names like it."""
+    # Full-width letters, as a Chinese input method types them, and capitals are letters of the same name.
+    typed = unicodedata.normalize("NFKC", name).casefold()
+    if typed in _FORMER:
+        return click.UsageError(f"there is no command {typed} any more: {_FORMER[typed]}")
+    means = {each: each for each in known} | _OTHER_WORDS
+    like = [typed] if typed in means else difflib.get_close_matches(typed, list(means), n=3)
+    close = dict.fromkeys(means[each] for each in like)
+    hint = f" Did you mean {' or '.join(close)}?" if close else " es-simhash --help lists the commands."
+    return click.UsageError(f"No such command {name!r}.{hint}", ctx)
+
+
+def dash_hint(arguments: Iterable[str]) -> str:
+    """
+    Return what to do about the first of *arguments* that begins with a dash that only looks like ``-``;
+    else nothing.
+    """
+    for each in arguments:
+        typed = unicodedata.normalize("NFKC", each)
+        letters = typed.lstrip(_DASHES)
+        if typed[:1] in _DASHES and letters[:1].isalpha() and not each.startswith("-"):
+            option = letters.split()[0].partition("=")[0]
+            return f"{each!r} does not begin with the sign -: type --{option}"
+    return ""

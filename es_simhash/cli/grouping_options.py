@@ -1,6 +1,4 @@
-"""
-Options of the commands that group documents. No command is here.
-"""
+"""Options of the commands that look up many documents, group them, or plan a removal. No command is here."""
 
 from __future__ import annotations
 
@@ -13,10 +11,40 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.quantities import BYTES
 from es_simhash.groups.rule import RULES
-from es_simhash.lookup.verification import Verification, Verified, measure_of
+from es_simhash.lookup.options import Verification, Verified, measure_of
+from es_simhash.passages.contained import SMALLEST_CONTAINED
+from es_simhash.removal.records import DEFAULT_MAX_SHARE
 from es_simhash.texts.measures import MEASURES, UNITS, Measure, Unit
 from es_simhash.texts.presets import PRESETS, get_preset
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY
+
+
+def lookup_options(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Add ``--lookups``, ``--memory`` in MiB and ``--memory-file``."""
+    lookups = click.option(
+        "--lookups",
+        type=click.Choice(["auto", "server", "memory"]),
+        default="auto",
+        show_default=True,
+        help="server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
+        "texts that have one near them; auto: change to memory once that is faster.",
+    )
+    memory = click.option(
+        "--memory",
+        type=click.IntRange(1),
+        metavar="MIB",
+        default=1024,
+        show_default=True,
+        help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
+    )
+    file = click.option(
+        "--memory-file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Leave these fingerprints in FILE, so that the next run reads only what changed since.",
+    )
+    return lookups(memory(file(command)))
+
 
 _T = TypeVar("_T")
 
@@ -25,7 +53,7 @@ def measures(command: Callable[..., _T]) -> Callable[..., _T]:
     """
     Add ``--measure`` and ``--unit`` to a command with ``--preset`` and ``--verify``.
 
-    The command gets the argument ``verify`` of the client's methods.
+    The command gets both within *verify*, the argument of the client's methods.
     """
 
     @click.option(
@@ -37,7 +65,8 @@ def measures(command: Callable[..., _T]) -> Callable[..., _T]:
     @click.option(
         "--unit",
         type=click.Choice(UNITS),
-        help="What is compared; characters stand scattered errors. Default: that of the preset, else words.",
+        help="What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
+        "the preset, else words.",
     )
     @wraps(command)
     def with_measures(
@@ -63,7 +92,7 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
     """
     Add ``--preset``, ``--verify``, ``--no-verify``, ``--measure`` and ``--unit``.
 
-    The command gets the arguments ``preset`` and ``verify`` of the client's methods.
+    The command gets the arguments *preset* and *verify* of the client's methods.
     """
 
     @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
@@ -86,9 +115,7 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
 
 
 def resources(command: Callable[..., _T]) -> Callable[..., _T]:
-    """
-    Add the options that say what the search for pairs may use; the command gets ``threads`` and ``memory_bytes``.
-    """
+    """Add the options that say what the search for pairs may use; the command gets ``threads`` and ``memory_bytes``."""
     threads = click.option(
         "--threads",
         type=click.IntRange(1, 1024),
@@ -100,17 +127,17 @@ def resources(command: Callable[..., _T]) -> Callable[..., _T]:
         "memory_bytes",
         type=BYTES,
         metavar="SIZE",
-        help="What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints come on top.",
+        help="What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints need more.",
     )
     return threads(memory(command))
 
 
 def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
     """
-    Add the options that say how documents are grouped.
+    Add the options that say how documents are grouped; the command gets them as one dict *grouping*.
 
-    The command gets them as ``grouping``: the arguments that the methods of the client take, ``None`` for an option
-    that is not given.
+    Its items are arguments of the client's methods; ``None``: the option is not given; ``False``: it is given as
+    empty.
     """
 
     @verification
@@ -141,27 +168,14 @@ def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
         "condition.",
     )
     @wraps(command)
-    def with_grouping(
-        *,
-        preset: str | None,
-        verify: Verified | None,
-        max_distance: int | None,
-        rule: str | None,
-        canonical: tuple[str, ...],
-        per: str | None,
-        within: str | None,
-        **rest: Any,
-    ) -> _T:
-        given = {
-            "preset": preset,
-            "verify": verify,
-            "max_distance": max_distance,
-            "rule": rule,
+    def with_grouping(*, canonical: tuple[str, ...], per: str | None, within: str | None, **values: Any) -> _T:
+        given = {name: values.pop(name) for name in ("preset", "verify", "max_distance", "rule")}
+        given |= {
             "canonical": list(canonical) or None,
             "per": False if per == "" else per,
             "within": _parse_within(within),
         }
-        return command(grouping=given, **rest)
+        return command(grouping=given, **values)
 
     return with_grouping
 
@@ -173,3 +187,58 @@ def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
     if not colon:
         raise click.BadParameter(f"{text!r} is not FIELD:SPAN, as in published:7d", param_hint="--within")
     return field, span
+
+
+_NAMES = ("contained", "filter", "min_similarity", "limit", "max_share", "protect", "show")
+COMMON = (
+    *("--contained", "--filter", "--limit", "--max-share", "--protect"),
+    *("--preset", "--max-distance", "--canonical", "--url", "--json"),
+)
+"""Those of the commands that plan which their ``--help`` shows."""
+
+contained = click.option(
+    "--contained",
+    type=click.FloatRange(SMALLEST_CONTAINED, 1),
+    metavar="SHARE",
+    help="Go by containment: a duplicate is a document if at least this share of it, such as 0.95, is in another "
+    "document that is as long or longer. That one stays. INDEX needs passages.",
+)
+"""``--contained``, ``None`` if it is not given."""
+
+
+def removal(command: Callable[..., _T]) -> Callable[..., _T]:
+    """
+    Add the options that say what a plan of removal contains.
+
+    The command gets them as one dict *removal*: the arguments of ``plan_removal``; ``None`` or empty where not
+    given.
+    """
+
+    @contained
+    @options.filter_option("Remove only documents that match this query.")
+    @click.option(
+        "--min-similarity",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Remove only documents whose text shares this part of its shingles with that of the canonical.",
+    )
+    @click.option(
+        "--limit", type=click.IntRange(min=0), metavar="N", help="Remove at most N documents: the most similar ones."
+    )
+    @click.option(
+        "--max-share",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
+    )
+    @click.option(
+        "--protect",
+        metavar="FIELD",
+        help="Refuse to remove a larger share of the documents with any one value of this keyword field.",
+    )
+    @click.option("--show", metavar="FIELD", multiple=True, help="Show this field in the plan. Repeatable.")
+    @wraps(command)
+    def with_removal(**values: Any) -> _T:
+        return command(removal={name: values.pop(name) for name in _NAMES}, **values)
+
+    return with_removal

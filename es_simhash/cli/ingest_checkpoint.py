@@ -1,10 +1,10 @@
 """
-Where an ingest of files has got to, in a file, so that a run that was stopped or killed can be continued.
+Where an ingest of files has got to, in a file and in the index that it names, so that a killed run can be resumed.
 
-The file is one JSON object: what the ingest does, into which index (its UUID), which files it reads, up to which line
-the server has answered, and the counts so far. It is replaced as a whole, so that it is never half written. Documents
-without an id get one from the name of the run, the file and the line: sent again after a kill, they are not doubled. No
-document is read here.
+The file is one JSON object, replaced as a whole, so that it is never half written. Its position is the last line
+that the server has answered. Documents without an id get one from the name of the run, the file and the line: sent
+again after a kill, they are not doubled. Behind an alias or a data stream an id is unique only within one index,
+so lines that an index before a rollover has are looked up.
 """
 
 from __future__ import annotations
@@ -18,9 +18,54 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from es_simhash.cli.index_identity import IndexIdentity
+from es_simhash.cli.connect import Connection
+from es_simhash.client.dialects import find_dialect
+from es_simhash.client.drivers import run
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.ingest.source_flow import LARGEST_BATCH
+from es_simhash.ingest.written import Written
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.removal.files import write_whole
+from es_simhash.transport.protocol import status_of
+from es_simhash.writes.targets_flow import find_copies, last_generation, write_index
+
+
+@dataclass(frozen=True, slots=True)
+class IndexIdentity:
+    """
+    The UUIDs of the indices behind a name.
+
+    *written*, *index*: UUID and name of the index that a write goes to; ``None`` if there is none, or it is not
+    known.
+    """
+
+    written: str | None
+    behind: frozenset[str]
+    index: str | None = None
+
+    @classmethod
+    def read(cls, client: Any, index: str) -> IndexIdentity | None:
+        """Return the identity of *index* now, without any UUID if it does not exist; ``None`` if it may not be read."""
+        try:
+            answer = dict(client.indices.get_settings(index=index, name="index.uuid"))
+            uuids = {name: str(each["settings"]["index"]["uuid"]) for name, each in answer.items()}
+            written = next(iter(uuids)) if len(uuids) == 1 else _written(client, index, uuids)
+        except Exception as error:
+            if status_of(error) == 404:
+                return cls(None, frozenset())
+            if status_of(error) in (401, 403):
+                return None
+            raise
+        return cls(uuids.get(written), frozenset(uuids.values()), written or None)
+
+
+def _written(client: Any, index: str, uuids: dict[str, str]) -> str:
+    """Return which index behind an alias or a data stream is written to."""
+    if all(name.startswith(".ds-") for name in uuids):
+        return last_generation(uuids)
+    return write_index(dict(client.indices.get_alias(name=index)), index) or ""
+
 
 FORMAT = "es-simhash-ingest"
 VERSION = 1
@@ -34,13 +79,7 @@ class FileIdentity:
     """
     What tells a file from another one, or from a changed one.
 
-    Attributes:
-        name:
-            Its path, as it was given.
-        size:
-            Its size in bytes.
-        digest:
-            SHA-256 of its first and last 64 KiB.
+    *name*: its path, as it was given. *size*: in bytes. *digest*: SHA-256 of its first and last 64 KiB.
     """
 
     name: str
@@ -63,19 +102,10 @@ class Position:
     """
     How far an ingest has got.
 
-    Attributes:
-        file:
-            Place of the file among those given, from 0.
-        line:
-            Number of the last line that was dealt with, from 1; 0 for none.
-        lines:
-            Number of lines dealt with, of all files together.
-        counts:
-            How many documents had which outcome.
-        report_bytes:
-            Size of the report file then.
-        is_finished:
-            Whether nothing is left to do.
+    *file*: place of the file among those given, from 0. *line*: the last line that was dealt with, from 1; 0 for
+    none.
+    *lines*: number of lines dealt with, of all files together. *counts*: documents by outcome.
+    *report_bytes*: size of the report file then.
     """
 
     file: int = 0
@@ -88,24 +118,11 @@ class Position:
 
 class IngestCheckpoint:
     """
-    The checkpoint of one ingest.
+    The checkpoint of one ingest; if the file exists, the ingest continues where it says.
 
-    Args:
-        path:
-            The file. If it exists, the ingest continues where it says.
-        purpose:
-            The options that decide what is written; a checkpoint with others is refused.
-        files:
-            The files that are read, in order.
-
-    Attributes:
-        position:
-            How far the ingest has got.
-        is_new:
-            Whether there was no file.
-
-    Raises:
-        InvalidInputError: If the file is no such checkpoint, or belongs to another ingest, or a file has changed.
+    *purpose*: the options that decide what is written. A checkpoint with others, with other *files*, or with a
+    file that has changed is refused by InvalidInputError.
+    *is_new*: whether there was no file.
     """
 
     def __init__(self, path: str, purpose: Mapping[str, Any], files: Sequence[str]) -> None:
@@ -121,12 +138,7 @@ class IngestCheckpoint:
             self._run, self.position, self._index_uuid = self._read()
 
     def check_index(self, now: IndexIdentity | None) -> None:
-        """
-        Check that the index is the one that the ingest was begun with, as far as both are known.
-
-        Raises:
-            InvalidInputError: If another index has its name now, or none.
-        """
+        """Raise InvalidInputError if the index of the ingest was replaced or deleted, as far as both are known."""
         if now is None or self._index_uuid is None or self._index_uuid in now.behind:
             return
         name = shorten(self._purpose.get("index"))
@@ -225,3 +237,52 @@ def _position(held: Mapping[str, Any]) -> Position:
     if any(isinstance(each, bool) or not isinstance(each, int) or each < 0 for each in numbers):
         raise ValueError(held)
     return position
+
+
+class WrittenBefore:
+    """
+    The documents that may have been written after the place that the checkpoint records.
+
+    *now*: the indices behind the name; with ``None``, where they may not be read, nothing is found.
+    *left*: how many more documents may have been written before; 0 if no search is needed.
+    """
+
+    def __init__(
+        self, connection: Connection, index: str, now: IndexIdentity | None, saved: IngestCheckpoint, *, prefix: str
+    ) -> None:
+        self._connection = connection
+        self._index = index
+        self._current = now.index if now is not None else None
+        self._saved = saved
+        self._prefix = prefix
+        has_earlier = now is not None and len(now.behind) > 1 and not saved.is_new
+        # Those whose answer came after the last save, and one batch without an answer.
+        self.left = CHECKPOINT_LINES + LARGEST_BATCH if has_earlier else 0
+
+    def find(self, actions: Sequence[Mapping[str, Any]]) -> list[Written | None]:
+        """
+        Return for each of the next *actions* its report if an earlier index behind the name has it, else ``None``.
+
+        A document whose id comes from the file counts as written only if its content is the same, too.
+        """
+        self.left = max(0, self.left - len(actions))
+        if not actions:
+            return []
+        flow = find_copies(Context(), self._index, [each["_id"] for each in actions])
+        client = self._connection.client
+        copies: dict[str, list[Mapping[str, Any]]] = {}
+        for hit in run(within_limits(flow, ServerLimits()), client, find_dialect(client, self._connection.product)):
+            if hit["_index"] != self._current:
+                copies.setdefault(hit["_id"], []).append(hit)
+        return [self._report(each, copies.get(each["_id"], ())) for each in actions]
+
+    def _report(self, action: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> Written | None:
+        for hit in copies:
+            source = hit.get("_source") or {}
+            if self._saved.made(hit["_id"]) or self._plain(source) == self._plain(action["_source"]):
+                return Written(0, hit["_id"], hit["_index"], "unchanged", fingerprinted=self._prefix in source)
+        return None
+
+    def _plain(self, source: Mapping[str, Any]) -> str:
+        """Return a document without our fields, so that any difference shows."""
+        return json.dumps({key: value for key, value in source.items() if key != self._prefix}, sort_keys=True)

@@ -1,31 +1,196 @@
-"""
-The lines of files on their way into an index: handed to the library, counted in their order, and stopped with care.
-
-The options are in ``commands/ingest.py``, the checkpoint's file in ``ingest_checkpoint.py``.
-"""
+"""The lines of files on their way into an index: given to the library, counted in order, stopped; and their report."""
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
-from es_simhash.cli.bulk_actions import to_action
 from es_simhash.cli.connect import Connection
-from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position
-from es_simhash.cli.ingest_resumed import WrittenBefore
-from es_simhash.cli.output import count, note
+from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import (
+    SHOWN_FAILURES,
+    count,
+    dry_run_ending,
+    failures_as_json,
+    note,
+    print_failures,
+    print_json,
+    print_line,
+    warn,
+)
 from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Reader, Record
+from es_simhash.cli.records import Reader, Record, to_action
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
-from es_simhash.cli.tally import Tally
 from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.ingest.own_records import find_own_record, refuse_own_record
+from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
+
+# The report names the file and the line of a document instead, and the command names the index.
+_NOT_REPORTED = ("position", "index", "fingerprinted")
+_IN_THE_INDEX = ("written", "tagged", "replaced")
+_PHRASES = {
+    "tagged": "tagged as duplicates",
+    "replaced": "became canonical in place of another",
+    "skipped": "skipped",
+    "unchanged": "there already",
+    "dropped": "dropped by an ingest pipeline",
+    "refused": "refused",
+    "unreadable": "unreadable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LineFailure:
+    """
+    A line that is not in the index, and the *reason* in one line.
+
+    *kind*: ``"unreadable"``, or what the library says of a document that was refused. *place*: file and line, for
+    people.
+    """
+
+    kind: str
+    place: str
+    file: str
+    line: int
+    id: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the failure as plain JSON values."""
+        return {"kind": self.kind, "file": self.file, "line": self.line, "id": self.id, "reason": self.reason}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts the outcome of each line, and writes one line of JSON for each to *report*, if there is one."""
+
+    report: IO[str] | None
+    is_dry: bool = False
+    last: Record | None = None
+    _fingerprinted: int = 0
+    _problems: int = 0
+    _contained: int = 0
+    _updated: int = 0
+    _actions: Counter[str] = field(default_factory=Counter)
+    _failures: list[LineFailure] = field(default_factory=list)
+    _warnings: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> int:
+        """Number of lines counted."""
+        return self._actions.total()
+
+    @property
+    def failed(self) -> int:
+        """Number of lines that are not in the index because they could not be read, or were refused."""
+        return self._actions["refused"] + self._actions["unreadable"]
+
+    @property
+    def _written(self) -> int:
+        return sum(self._actions[action] for action in _IN_THE_INDEX)
+
+    def add(self, record: Record, each: Written) -> None:
+        """Count the outcome that the server gave for a line."""
+        self.last = record
+        self._actions[each.action] += 1
+        self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
+        self._contained += each.contained_in is not None
+        self._updated += each.updated
+        if each.action == "refused":
+            self._fail(record, each.kind or "refused", each.reason or "", each.id)
+        elif each.reason is not None:
+            self._problems += 1
+            if len(self._warnings) < SHOWN_FAILURES:
+                self._warnings.append(f"{record.place}: {each.reason}")
+        self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
+
+    def add_unreadable(self, record: Record, reason: str) -> None:
+        """Count a line that is not a document."""
+        self.last = record
+        self._actions["unreadable"] += 1
+        self._fail(record, "unreadable", reason)
+        self._write(record, {"id": None, "action": "unreadable", "reason": reason})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts, as :meth:`resume` takes them."""
+        sums = {"fingerprinted": self._fingerprinted, "problems": self._problems, "contained": self._contained}
+        return {**self._actions, **sums, "updated": self._updated}
+
+    def resume(self, counts: Mapping[str, int]) -> None:
+        """Begin with the counts of an earlier run."""
+        rest = dict(counts)
+        self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
+        self._contained, self._updated = rest.pop("contained", 0), rest.pop("updated", 0)
+        self._actions = Counter(rest)
+
+    def sync_report(self) -> int:
+        """Return the size of the report in bytes, once all of it is on the disk."""
+        if self.report is None or not self.report.seekable():
+            return 0
+        self.report.flush()
+        os.fsync(self.report.fileno())
+        return self.report.tell()
+
+    def _fail(self, record: Record, kind: str, reason: str, id_: str | None = None) -> None:
+        if len(self._failures) < SHOWN_FAILURES:
+            self._failures.append(LineFailure(kind, record.place, record.file, record.line, id_, reason))
+
+    def _write(self, record: Record, outcome: dict[str, Any]) -> None:
+        if self.report is not None:
+            line = {"file": record.file, "line": record.line, **outcome}
+            self.report.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def sentence(self) -> str:
+        """Return the counts in words."""
+        verb = "would be written" if self.is_dry else "written"
+        parts = [f"{count(self._written, 'document')} {verb}, {self._fingerprinted:,} with a fingerprint"]
+        parts += [f"{self._updated:,} in place of one with the same id"] if self._updated else []
+        for action, phrase in _PHRASES.items():
+            parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
+        parts += [f"{self._contained:,} add nothing to a longer one"] if self._contained else []
+        return ", ".join(parts)
+
+    def show(self, index: str, seconds: float, *, as_json: bool) -> None:
+        """Print failures and warnings, then the counts."""
+        print_failures(self._failures, total=self.failed, advice="pass --report FILE to get all of them")
+        for warning in self._warnings:
+            warn(warning)
+        if self._problems > len(self._warnings):
+            warn(f"and {self._problems - len(self._warnings):,} more documents with such a problem")
+        if self._written and not self._fingerprinted:
+            warn("no document has a fingerprint: compare --text-field with the names of the fields")
+        if as_json:
+            counts = {
+                "index": index,
+                "dry_run": self.is_dry,
+                "written": self._written,
+                "fingerprinted": self._fingerprinted,
+                "updated": self._updated,
+                **{action: self._actions[action] for action in _PHRASES},
+                "contained": self._contained,
+                "seconds": round(seconds, 3),
+            }
+            print_json({**counts, "failures": failures_as_json(self._failures)})
+        else:
+            rate = self.lines / seconds if seconds else 0.0
+            speed = f"{seconds:.1f} s, {rate:,.0f} documents/s"
+            print_line(f"{index}: {self.sentence()}; {speed}{dry_run_ending(is_dry=self.is_dry)}")
+
 
 # The checkpoint is also written after so many seconds.
 CHECKPOINT_SECONDS = 1.0
@@ -38,20 +203,12 @@ _Line: TypeAlias = tuple[Record, dict[str, Any] | None, str | Written | None]
 
 class IngestActions:
     """
-    The lines of the files as bulk actions. A line that is not a document, or was written before, is left out.
+    The lines of the files as bulk actions, without lines that are not documents or were written before.
 
-    A thread reads them, and another one takes the answers: each of the two numbers is changed by one thread only.
-
-    Attributes:
-        waiting:
-            Lines that were read and not yet counted; each that is not handed on with the reason why it is not a
-            document, or with the report on it.
-        given:
-            How many documents were handed on.
-        answered:
-            How many of them have their answer.
-        request:
-            Whether to stop.
+    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered*
+    only by the second.
+    *waiting*: lines that were read and not yet counted, in order. A line that is not sent has the reason why it
+    is not a document, or the report on it; a line that was sent has ``None``.
     """
 
     def __init__(
@@ -146,7 +303,36 @@ class IngestRun:
         finally:
             self.save()
 
+    def try_out(
+        self,
+        connection: Connection,
+        index: str,
+        target: Target,
+        text_fields: Sequence[str],
+        tracker: Tracker,
+        *,
+        workers: int | None,
+        is_new: bool,
+    ) -> None:
+        """Count what would be written to *index*, which does not exist yet if it is new; write nothing."""
+        problems: dict[int, str] = {}
+        simhash = connection.simhash
+        how: dict[str, Any] = {"on_problem": lambda each: problems.update({each.position: each.reason})}
+        how |= {"text_field": text_fields or None, "workers": workers}
+        if is_new:
+            scheme = target.scheme or DEFAULT_SCHEME
+            documents = with_fingerprints(self._actions, scheme=scheme, prefix=target.prefix, **how)
+        else:
+            documents = simhash.with_fingerprints(index, self._actions, **how)
+        for number, action in enumerate(documents):
+            reason = problems.pop(number, None)
+            is_done = reason is None and target.prefix in action["_source"]
+            self._count(Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done), tracker)
+        self._count_settled()
+
     def _count(self, each: Any, tracker: Tracker) -> None:
+        if each.position != self._actions.answered:
+            return  # before an error reports may lack a document, and its line is the first to send again
         self._count_settled()
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1

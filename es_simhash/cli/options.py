@@ -1,8 +1,8 @@
 """
-Options that several commands share, and the types of their values.
+Options that several commands share, and the types of their values. No command is here.
 
-A decorator is named after the value that it hands to the command. Options about groups are in ``grouping_options.py``,
-because they import more. No command is here.
+A decorator is named after the value that it gives to the command. Options about groups are in
+``grouping_options.py``, because they import more.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -67,9 +68,7 @@ INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """
-    How to reach a server, apart from the login, which comes from the environment.
-    """
+    """How to reach a server, apart from the login, which comes from the environment."""
 
     url: str
     product: str
@@ -79,9 +78,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """
-    Where a command works: a server, the object that holds the fields, and a scheme if one was given.
-    """
+    """Where a command works: a server, the object that holds the fields, and a scheme if one was given."""
 
     server: Server
     prefix: str
@@ -90,7 +87,7 @@ class Target:
 
 def target(command: Command[_T]) -> Command[_T]:
     """
-    Add the options that name a server, and ``--prefix``; the command gets them as ``target``.
+    Add the options that name a server, and ``--prefix``; the command gets them as *target*.
 
     Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
     """
@@ -108,9 +105,7 @@ def target(command: Command[_T]) -> Command[_T]:
 
 
 def target_of_any_product(command: Command[_T]) -> Command[_T]:
-    """
-    Add the options of :func:`target` without ``--product``: the server is asked for its product.
-    """
+    """Add the options of :func:`target` without ``--product``: the server is asked for its product."""
     return _with_target(command, lambda same: same)
 
 
@@ -152,9 +147,7 @@ def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[
 
 
 def scheme(command: Command[_T]) -> Command[_T]:
-    """
-    Add the options that describe a scheme; the command gets them as ``scheme``, ``None`` if none is given.
-    """
+    """Add the options that describe a scheme; the command gets them as ``scheme``, ``None`` if none is given."""
 
     @click.option(
         "--scheme",
@@ -244,9 +237,22 @@ max_distance = click.option(
 """``--max-distance``, ``None`` if it is not given."""
 
 
+class _FilterType(JsonType):
+    """An argument that is a query, or a list of queries."""
+
+    name = "query"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the query, or the queries."""
+        parsed = super().convert(value, param, ctx)
+        if isinstance(parsed, list) and not (parsed and all(isinstance(each, dict) for each in parsed)):
+            self.fail(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'', param, ctx)
+        return parsed
+
+
 def filter_option(help: str) -> Callable[[Command[_T]], Command[_T]]:
-    """Add ``--filter``; the command gets a query or a list of queries as ``filter_query``, or ``None``."""
-    return click.option("--filter", "filter_query", type=JSON, metavar="JSON", help=help)
+    """Add ``--filter``; the command gets a query or a list of queries as ``filter``, or ``None``."""
+    return click.option("--filter", type=_FilterType(), metavar="JSON", help=help)
 
 
 filter_query = filter_option(
@@ -267,9 +273,12 @@ routing = click.option(
 """``--routing``, ``None`` if it is not given."""
 
 source = click.option(
-    "--source", metavar="FIELDS", help="Show these fields of the documents, separated by commas; * for all."
+    "--source",
+    metavar="FIELDS",
+    callback=lambda _ctx, _param, value: _parse_fields(value),
+    help="Show these fields of the documents, separated by commas; * for all.",
 )
-"""``--source``: the text that :func:`parse_fields` reads."""
+"""``--source``: what the client's methods take."""
 
 text_fields = click.option(
     "-t",
@@ -310,14 +319,25 @@ workers = click.option(
 )
 """``--workers``, ``None`` if it is not given."""
 
-dry_run = click.option("--dry-run", is_flag=True, help="Count what would change, and change nothing.")
+processes = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of processes that compute fingerprints.",
+)
+"""``--workers`` of the commands that always say how many."""
+
+# Eager: the value of a file to write is judged by it.
+dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 """``--dry-run``."""
 
-yes = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
 """``--yes``."""
 
 
-def parse_fields(source: str | None) -> bool | list[str]:
+def _parse_fields(source: str | None) -> bool | list[str]:
     """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
     if source is None or source.strip() == "*":
         return source is not None
@@ -325,6 +345,13 @@ def parse_fields(source: str | None) -> bool | list[str]:
     if not names:
         raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
     return names
+
+
+def refuse_in_dry_run(path: str) -> None:
+    """Raise InvalidInputError if a dry run that writes to *path* would replace what is there."""
+    file = Path(path)
+    if file.is_file() and file.stat().st_size:
+        raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
 
 
 class _Report(click.File):
@@ -335,6 +362,8 @@ class _Report(click.File):
         if isinstance(value, str) and value != "-":
             try:
                 refuse_output(value)
+                if ctx is not None and ctx.params.get("dry_run"):
+                    refuse_in_dry_run(value)
             except InvalidInputError as error:
                 self.fail(str(error), param, ctx)
             except FileNotFoundError as error:

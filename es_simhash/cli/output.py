@@ -1,9 +1,9 @@
 """
-What the commands print: data on stdout, messages on stderr.
+What the commands print: data on stdout, messages on stderr, in the words of the command line. No command is here.
 
-Texts of users may hold anything: control characters that move the cursor, or direction marks that turn a line round.
-Whatever is printed for people goes through :func:`visible`, and JSON writes such characters as escapes. Rich is
-imported where it is used, because most commands do not need it. No command is here.
+Texts of users may hold control characters that move the cursor, or marks that turn the direction of a line: what is
+printed for people goes through :func:`visible`. A new advice of the library that names a method gets a line in the
+table; a test reads the source and fails where one is missing. Rich is imported where it is used.
 """
 
 from __future__ import annotations
@@ -16,10 +16,66 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from es_simhash.cli.wording import for_shell
+from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+
+# The longer of two that begin alike comes first: the first that fits is taken.
+_WORDS = {
+    "put_mapping, or es-simhash": "es-simhash",
+    "put_mapping(passages=True), or es-simhash": "es-simhash",
+    "read them with stream_passages, or narrow": "narrow",
+    "reconcile(regroup=True), or es-simhash": "es-simhash",
+    "reconcile(regroup=True, verify=True)": "es-simhash reconcile INDEX --regroup --verify 0.8 --yes",
+    "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
+    "tag_duplicates(contained=...)": "es-simhash tag INDEX --contained 0.95 --yes",
+    "verify=False, --no-verify": "--no-verify",
+    "call put_mapping": "run es-simhash create INDEX --existing --yes",
+    "put_mapping": "es-simhash create INDEX --existing --yes --text-field FIELD",
+    "; create_index does so where a template has our fields": "",
+    "ingest with on_duplicate, or run reconcile, first": "run es-simhash reconcile first",
+    "on_duplicate=None (--on-duplicate none)": "--on-duplicate none",
+    "create_index": "es-simhash create",
+    "use find_near_dups": "use es-simhash find",
+    "through ingest or with_fingerprints": "through es-simhash ingest",
+    "in Python (with_fingerprints, or es-simhash ingest)": "with es-simhash ingest",
+    "through with_fingerprints": "through es-simhash ingest",
+    "as in datetime.now(UTC)": "as in 2026-01-31T00:00:00Z",
+    'call fingerprint(), or use "weighted"': "give another --scheme",
+    "call fingerprint_features()": "give another --scheme, because the command line takes texts",
+    ', or pass on_incomplete="return"': "",
+}
+_PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
+_ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
+
+
+def for_shell(message: str, ctx: click.Context | None = None) -> str:
+    """
+    Return *message* with options and commands in place of arguments and methods.
+
+    An argument at the beginning of the message becomes the option of the command that *ctx* runs.
+
+    Examples:
+        >>> for_shell("no field simhash.bands: add it with put_mapping")
+        'no field simhash.bands: add it with es-simhash create INDEX --existing --yes --text-field FIELD'
+    """
+    text = _PATTERN.sub(lambda match: _WORDS[match[0]], message)
+    begins = _ARGUMENT.match(text)
+    option = option_of(begins[0], ctx) if begins and ctx is not None else None
+    return text if option is None or begins is None else option + text[begins.end() :]
+
+
+def option_of(argument: str, ctx: click.Context) -> str | None:
+    """Return the option of the command that gives *argument* of the library its value, or ``None``."""
+    command: click.Command | None = ctx.command
+    # What ends a command is said by the program, when the context of the command is closed.
+    if isinstance(command, click.Group) and ctx.invoked_subcommand is not None:
+        command = command.get_command(ctx, ctx.invoked_subcommand)
+    option = "--" + argument.replace("_", "-")
+    known = {each for parameter in command.params for each in parameter.opts} if command is not None else set()
+    return next((each for each in (option, option.removesuffix("s")) if each in known), None)
 
 
 SHOWN_FAILURES = 10
@@ -31,16 +87,12 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def visible(text: str) -> str:
-    r"""
-    Return *text* with each character that could control a terminal as an escape, such as ``\x1b`` or ``\u202e``.
-    """
+    r"""Return *text* with each character that could control a terminal as an escape, such as ``\x1b`` or ``\u202e``."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """
-    Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes.
-    """
+    """Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes."""
     # A stdout that is not UTF-8 cannot print every character; JSON has escapes for those too.
     is_utf8 = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent)
@@ -49,37 +101,30 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
-    """
-    Print *value* as JSON: on one line, so that several values make JSON Lines, or indented.
-    """
+    """Print *value* as JSON: on one line, so that several values make JSON Lines, or indented."""
     print_text(to_json(value, indent=indent))
 
 
 def print_text(text: str) -> None:
-    """
-    Print *text* on stdout as it is; for text that comes from the program itself.
-    """
+    """Print *text* on stdout as it is; for text that comes from the program itself."""
     # click.echo would flush each line, which costs most of the time when there are a million lines.
     sys.stdout.write(f"{text}\n")
 
 
 def print_line(text: str) -> None:
-    """
-    Print one line on stdout.
-    """
+    """Print one line on stdout."""
     print_text(visible(text))
 
 
 def note(message: str) -> None:
-    """
-    Print a message on stderr, on one line; with ``--json`` as ``{"note": {"message": ...}}``.
-    """
+    """Print a message on stderr, on one line; with ``--json`` as ``{"note": {"message": ...}}``."""
     _say("note", message, "")
 
 
 def warn(message: str, **data: Any) -> None:
     """
-    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with *data* in it.
+    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with
+    *data* in it.
     """
     _say("warning", message, "warning: ", **data)
 
@@ -88,21 +133,13 @@ def error(message: str, *, kind: str, **data: Any) -> None:
     """
     Print an error on stderr, on one line; with ``--json`` as ``{"error": {"kind": ..., "message": ...}}``.
 
-    Args:
-        message:
-            What is wrong, and what to do.
-        kind:
-            What kind of failure it is, for programs.
-        data:
-            What else a program may want to know, such as an id.
+    *kind* and *data*, such as an id, are for programs and are printed only with ``--json``.
     """
     _say("error", message, "error: ", kind=kind, **data)
 
 
 def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
-    """
-    Decide whether the messages of a command line are lines for people, or JSON objects, one a line.
-    """
+    """Decide whether the messages of a command line are lines for people, or JSON objects, one a line."""
     ctx.meta[_AS_JSON] = wanted
 
 
@@ -122,25 +159,22 @@ class Failed(Protocol):
         """Return its fields as plain JSON values."""
 
 
+def dry_run_ending(*, is_dry: bool) -> str:
+    """Return the end of the line that a command prints last: whether it was only tried."""
+    return "; dry run: nothing was written" if is_dry else ""
+
+
 def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
-    """
-    Return the fields of *failures*, with reasons in words of the command line.
-    """
+    """Return the fields of *failures*, with reasons in words of the command line."""
     fields = [each.to_dict() for each in failures]
     return [each | {"reason": for_shell(each["reason"])} for each in fields]
 
 
 def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
     """
-    Print the first failures as errors, and how many more there are.
+    Print the first failures as errors, and how many more there are, with *advice* about those.
 
-    Args:
-        failures:
-            The failures, or the first of them.
-        total:
-            Number of all failures; by default *failures* are all.
-        advice:
-            What to do about those that are not shown.
+    *total*: number of all failures, where *failures* are only the first of them.
     """
     shown = failures[:SHOWN_FAILURES]
     for each, fields in zip(shown, failures_as_json(shown), strict=True):
@@ -150,26 +184,15 @@ def print_failures(failures: Sequence[Failed], *, total: int | None = None, advi
         error(f"and {rest:,} more: {advice}", kind="more", number=rest)
 
 
-def count(number: int, noun: str) -> str:
-    """
-    Return a number with its noun: ``1 document``, ``12,345 documents``.
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def console(*, stderr: bool = False) -> Console:
-    """
-    Return a rich console on stdout or stderr that does not read markup in the texts of users.
-    """
+    """Return a rich console on stdout or stderr that does not read markup in the texts of users."""
     from rich.console import Console  # noqa: PLC0415 -- see above
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def show(*renderables: RenderableType) -> None:
-    """
-    Print rich renderables on stdout.
-    """
+    """Print rich renderables on stdout."""
     screen = console()
     for renderable in renderables:
         screen.print(renderable)

@@ -1,6 +1,4 @@
-"""
-Progress of a long command on stderr: a bar on a terminal, elsewhere a line now and then; with rate and time left.
-"""
+"""Progress of a long command on stderr, with rate and time left: a bar on a terminal, elsewhere lines."""
 
 from __future__ import annotations
 
@@ -16,15 +14,9 @@ LINE_SECONDS = 30.0
 
 class Tracker:
     """
-    A progress bar on stderr, as a context manager. If stderr is not a terminal, a line now and then.
+    A progress bar on stderr, as a context manager; a line every *line_seconds* if stderr is not a terminal.
 
-    Args:
-        description:
-            What the command is doing.
-        total:
-            All the work, in bytes or documents; ``None`` if it is not known yet.
-        line_seconds:
-            Time between two lines.
+    *total*: all the work, in bytes or documents; ``None`` if it is not known yet.
     """
 
     def __init__(self, description: str, *, total: int | None, line_seconds: float = LINE_SECONDS) -> None:
@@ -62,9 +54,7 @@ class Tracker:
         return time.monotonic() - self._started
 
     def advance(self, documents: int, *, completed: int, total: int | None = None) -> None:
-        """
-        Count *documents* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds.
-        """
+        """Count *documents* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds."""
         self.documents += documents
         self._total = total or self._total
         is_line = bool(self._progress.disable)
@@ -80,7 +70,7 @@ class Tracker:
 
 def progress_line(description: str, documents: int, seconds: float, completed: int, total: int | None) -> str:
     """
-    Return one line about the progress so far.
+    Return one line about the progress so far; *completed* and *total* need not count documents.
 
     Examples:
         >>> progress_line("ingesting", 12_000, 60.0, 250, 1_000)

@@ -1,6 +1,4 @@
-"""
-Numbers as people write them: ``500M`` documents, ``2GiB`` of memory; read and shown. No command is here.
-"""
+"""Numbers as people write them: ``500M`` documents, ``2GiB`` of memory; read and shown. No command is here."""
 
 from __future__ import annotations
 
@@ -25,10 +23,7 @@ _NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([a-z]*)", re.IGNORECASE)
 
 def parse_count(text: str) -> int:
     """
-    Return the whole number that *text* means: digits, with k, M, B (thousand millions) or T after them.
-
-    Raises:
-        InvalidInputError: If it is no such number.
+    Return the whole number that *text* means: digits, with k, M, B or G (10**9), or T after them.
 
     Examples:
         >>> parse_count("1.5B")
@@ -38,16 +33,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """
-    Return the number of bytes that *text* means: kB, MB, GB are thousands, KiB, MiB, GiB are 1,024s.
-
-    Raises:
-        InvalidInputError: If it is no such number.
-
-    Examples:
-        >>> parse_bytes("2GiB")
-        2147483648
-    """
+    """Return the number of bytes that *text* means: kB, MB, GB are thousands, KiB, MiB, GiB are 1,024s."""
     return _parse(text, _SIZES, "a number of bytes: give one such as 4GB or 512MiB")
 
 
@@ -83,16 +69,12 @@ BYTES = _Quantity("bytes", parse_bytes)
 
 
 def show_count(number: float) -> str:
-    """
-    Return *number* in three digits or so: ``950``, ``3.29M``.
-    """
+    """Return *number* in three digits or so: ``950``, ``3.29M``."""
     return _show(number, ["", "k", "M", "B", "T"])
 
 
 def show_bytes(number: float) -> str:
-    """
-    Return a number of bytes in three digits or so: ``950 B``, ``3.29 GB``.
-    """
+    """Return a number of bytes in three digits or so: ``950 B``, ``3.29 GB``."""
     return _show(number, [" B", " kB", " MB", " GB", " TB", " PB"])
 
 

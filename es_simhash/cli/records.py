@@ -1,8 +1,7 @@
 """
-Documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time, in constant memory.
+Documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time; lines as bulk actions.
 
-A line that cannot be read becomes a record with a reason, and the next line is read. What happens to the documents is
-decided by the commands.
+A line that cannot be read becomes a record with a reason, and the next line is read.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from es_simhash.cli.texts import STDIN, find_wide_encoding
-from es_simhash.errors import shorten
-from es_simhash.transport.raw_json import read_json
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
 Format = Literal["auto", "jsonl", "csv", "tsv"]
 
@@ -39,20 +38,12 @@ _BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 @dataclass(frozen=True, slots=True)
 class Record:
     """
-    One document of a file, or one line that is not a document.
+    One document of a file, or one line that is not a document and has a *reason*.
 
-    Attributes:
-        file:
-            Name of the file; ``-`` is stdin.
-        line:
-            Number of its last line, from 1.
-        value:
-            The JSON value of the line (an object remembers its text), or the row of a CSV file as a dict. ``None`` if
-            it cannot be read.
-        reason:
-            Why it cannot be read, else ``None``.
-        number:
-            Place of its file among those given, from 0.
+    *file*: ``-`` is stdin. *number*: place of the file among those given, from 0.
+    *line*: number of the last line of the document, from 1.
+    *value*: the JSON value (an object remembers its text), or the CSV row as a dict; ``None`` if it cannot be
+    read.
     """
 
     file: str
@@ -69,19 +60,11 @@ class Record:
 
 class Reader:
     """
-    Reads one file after another.
+    Reads one file after another; ``-`` is stdin.
 
-    Args:
-        files:
-            Paths; ``-`` is stdin.
-        format:
-            Format of the files; ``"auto"`` goes by the name, and means JSON Lines for any other name.
-        start:
-            Place of the first file to read, and the number of its last line that is left out.
-
-    Attributes:
-        position:
-            Bytes read so far, of all files together, as stored. Another thread than the one that reads may look.
+    *format*: ``"auto"`` goes by the name, and means JSON Lines for names other than those of CSV and TSV.
+    *start*: place of the first file to read, and the number of its last line that is left out.
+    *position*: bytes read so far, of all files together, as stored; any thread may read it.
     """
 
     def __init__(self, files: Sequence[str], *, format: Format = "auto", start: tuple[int, int] = (0, 0)) -> None:
@@ -116,9 +99,10 @@ class Reader:
 @contextmanager
 def _open(name: str) -> Iterator[IO[bytes]]:
     """
-    Provide a file, or stdin through a buffer of our own where it has a descriptor.
+    Provide a file, or stdin through a new buffer where it has a descriptor.
 
-    A thread that waits for input holds the lock of the buffer, and Python ends with a fatal error if that is its own.
+    A thread that waits for input holds the lock of its buffer. If that is the buffer of ``sys.stdin``, Python
+    ends with a fatal error.
     """
     if name != STDIN:
         with Path(name).open("rb") as file:
@@ -256,3 +240,72 @@ def _header_fault(header: Sequence[str]) -> str | None:
     if len(set(header)) < len(header):
         return f"the header {shorten(list(header))} names a column twice, so the file is skipped"
     return None
+
+
+LONGEST_ID_BYTES = 512
+"""
+The servers' own limit.
+"""
+
+
+def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
+    """
+    Return the bulk action for a line: a document, or the form of exports with ``_id`` and ``_source``.
+
+    Raises InvalidInputError, with the reason to report, if the line is not a document or its id cannot be used.
+    """
+    if record.reason is not None:
+        raise InvalidInputError(record.reason)
+    document = record.value
+    if isinstance(document, list):
+        raise InvalidInputError("a list, not a document: write one document on each line (jq -c '.[]' does)")
+    if not isinstance(document, Mapping):
+        raise InvalidInputError(f"{_as_json(document)} is not a document: write a JSON object on each line")
+    action: dict[str, Any] = {"_op_type": "index"}
+    given: Any = None
+    if isinstance(document.get("_source"), Mapping):
+        given = document.get("_id")
+        if (routing := document.get("_routing")) is not None:
+            action["routing"] = str(routing)
+        document = document.part("_source") if isinstance(document, JsonObject) else document["_source"]
+    elif "_id" in document:
+        # No server accepts a field of that name inside a document.
+        given = document["_id"]
+        document = keep_text(document, {key: value for key, value in document.items() if key != "_id"})
+    if id_field is not None:
+        given = _read_field(document, id_field) if id_field != "_id" else given
+        if given is None:
+            raise InvalidInputError(
+                f"field {shorten(id_field)}, which --id-field names, is missing or null: each document needs one"
+            )
+    if given is not None:
+        action["_id"] = _check_id(given)
+    action["_source"] = document
+    return action
+
+
+def _as_json(value: Any) -> str:
+    """Return a JSON value as the file has it, cut."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _read_field(document: Any, path: str) -> Any:
+    if isinstance(document, Mapping) and path in document:
+        return document[path]
+    first, dot, rest = path.partition(".")
+    return _read_field(document.get(first), rest) if dot and isinstance(document, Mapping) else None
+
+
+def _check_id(given: Any) -> str:
+    if isinstance(given, bool) or not isinstance(given, (str, int)):
+        raise InvalidInputError(f"the id {shorten(given)} is neither a string nor a whole number")
+    text = str(given)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"the id {shorten(text)} has half a character (a lone surrogate)") from error
+    # A server refuses the whole bulk request for one such id.
+    if not 0 < size <= LONGEST_ID_BYTES:
+        raise InvalidInputError(f"the id {shorten(text)} has {size} bytes: give 1 to {LONGEST_ID_BYTES}")
+    return text

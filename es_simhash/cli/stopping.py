@@ -19,6 +19,7 @@ import click
 from es_simhash.cli.output import note
 
 _ARGUMENTS = "es_simhash.arguments"
+_SAID = "es_simhash.stopped"
 
 
 class Terminated(KeyboardInterrupt):
@@ -26,9 +27,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """
-    Return what a shell reports for a process that the signal ended: 130 after Ctrl-C, 143 after SIGTERM.
-    """
+    """Return what a shell reports for a process that the signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
@@ -52,20 +51,16 @@ def _handling(handler: Any, *numbers: int) -> Iterator[None]:
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """
-    Raise :class:`Terminated` for SIGTERM within the block, as Python raises KeyboardInterrupt for Ctrl-C.
-    """
+    """Raise :class:`Terminated` for SIGTERM within the block, as Python raises KeyboardInterrupt for Ctrl-C."""
     with _handling(_raise, signal.SIGTERM):
         yield
 
 
 class Request:
     """
-    Whether somebody asked the command to stop, with the exception that says how.
+    Whether somebody asked the command to stop.
 
-    Attributes:
-        stop:
-            The exception to raise once what was begun is finished; ``None`` while nobody asked.
+    *stop*: the exception to raise once what was begun is finished; ``None`` while nobody asked.
     """
 
     stop: KeyboardInterrupt | None = None
@@ -74,11 +69,9 @@ class Request:
 @contextmanager
 def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
     """
-    Take the first Ctrl-C or SIGTERM within the block as a request, so that the command can finish what it has begun.
+    Take the first Ctrl-C or SIGTERM within the block as a request, so that what was begun can be finished.
 
-    Args:
-        is_idle:
-            Whether nothing is begun: the signal then interrupts at once, as does a second one.
+    If *is_idle* says that nothing is begun, the signal interrupts at once, as does a second one.
     """
     request = Request()
 
@@ -95,15 +88,10 @@ class _Watch:
     """
     When the first Ctrl-C or SIGTERM may interrupt: not while operations are on their way, or not counted.
 
-    Attributes:
-        writes:
-            Bulk requests on their way.
-        has_written:
-            Whether there was one since the command began.
-        is_asking:
-            Whether the main thread waits for an answer.
-        stop:
-            The exception to raise before the next request; what was answered is counted by then.
+    *writes*: bulk requests on their way. *has_written*: whether there was one since the command began.
+    *is_asking*: whether the main thread waits for an answer.
+    *stop*: the exception to raise before the next request of the main thread; what was answered is counted by
+    then.
     """
 
     def __init__(self) -> None:
@@ -150,9 +138,7 @@ _WATCH = _Watch()
 
 
 def watch_requests(transport: Any) -> None:
-    """
-    Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends.
-    """
+    """Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends."""
     kind = type(transport)
 
     def perform_request(self: Any, method: str, target: str, *args: Any, **options: Any) -> Any:
@@ -171,13 +157,8 @@ def say_if_stopped(
     If Ctrl-C or SIGTERM ends the block, say on stderr what was written, and which command goes on.
 
     The first signal lets operations that were sent be answered and counted; a second one interrupts at once.
-
-    Args:
-        written:
-            Says what was written, without a full stop; by default the notes on the exception say it, which a flow adds
-            that had written something, or else nothing was written.
-        again:
-            Returns the command that goes on; by default this command itself.
+    *written*: by default the notes on the exception say it, which a flow adds that has written something.
+    *again*: by default this command itself.
     """
     _WATCH.begin()
     try:
@@ -188,16 +169,23 @@ def say_if_stopped(
         done = written() if written else "; ".join(reversed(getattr(stop, "__notes__", ()))) or unknown
         note(f"stopped: {done}")
         note(f"to go on: {(again or this_command)()}")
+        if (context := click.get_current_context(silent=True)) is not None:
+            context.meta[_SAID] = True
         raise
 
 
-def this_command(*, skip: int | None = None) -> str:
-    """
-    Return the command line that is being carried out, to be pasted into a shell, without the login in its URL.
+def say_stopped(context: click.Context) -> None:
+    """Say that Ctrl-C or SIGTERM ended the command, unless :func:`say_if_stopped` has said so."""
+    if not context.meta.get(_SAID):
+        note("stopped")
 
-    Args:
-        skip:
-            The value of ``--skip`` in it, in place of the one given.
+
+def this_command(*added: str, skip: int | None = None) -> str:
+    """
+    Return this command line, to be pasted into a shell, without the login in its URL.
+
+    *added*: options that it gets, before arguments that begin with a dash.
+    *skip*: the value of ``--skip`` in it, in place of the one given.
     """
     context = click.get_current_context(silent=True)
     given: list[str] = [] if context is None else context.meta.get(_ARGUMENTS, [])
@@ -207,13 +195,13 @@ def this_command(*, skip: int | None = None) -> str:
             continue
         is_url = argument.startswith("--url=") or before == "--url"
         shown.append(_without_login(argument) if is_url else argument)
-    return shlex.join(["es-simhash", *shown, *([] if skip is None else ["--skip", str(skip)])])
+    end = shown.index("--") if "--" in shown else len(shown)
+    shown[end:end] = [*added, *([] if skip is None else ["--skip", str(skip)])]
+    return shlex.join(["es-simhash", *shown])
 
 
 def remember_arguments(context: click.Context, arguments: list[str]) -> None:
-    """
-    Keep the arguments of the command line for :func:`this_command`.
-    """
+    """Keep the arguments of the command line for :func:`this_command`."""
     context.meta[_ARGUMENTS] = list(arguments)
 
 

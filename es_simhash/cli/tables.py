@@ -1,19 +1,19 @@
 """
-Tables that fit the terminal: which columns stand beside each other, how wide each is, and what was cut.
+Tables and records that fit the terminal: how wide each column is, and what was cut. No command is here.
 
-Width counts columns of the terminal, so a Chinese character counts 2. Without a terminal a table is 80 columns wide,
-unless the variable COLUMNS says otherwise; ``lines.py`` has the same rule. No command is here, and nothing is known of
-what a table says.
+Width counts terminal columns, so a Chinese character counts 2. Without a terminal a table is 80 columns wide, unless
+COLUMNS says otherwise. A record that does not fit even with its values cut goes on in the next line.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
-from es_simhash.cli.output import console, note, visible
+from es_simhash.cli.output import console, note, print_text, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,19 +33,12 @@ _CHARACTERS_A_COLUMN = 4
 @dataclass(frozen=True, slots=True)
 class Column:
     """
-    One column of a table.
+    One column of a table, with widths in terminal columns.
 
-    Attributes:
-        name:
-            What stands above it.
-        kind:
-            ``"number"`` is never cut, ``"text"`` is cut where it is too long, ``"sentence"`` goes on in the next line.
-        longest:
-            Width of its longest value.
-        wanted:
-            Width of its longest value and of its name.
-        least:
-            Width that it needs.
+    *kind*: ``"number"`` is never cut, ``"text"`` is cut where it is too long, ``"sentence"`` goes on in the next
+    line.
+    *longest*: width of its longest value. *wanted*: the same, or that of its name if wider. *least*: width that
+    it needs.
     """
 
     name: str
@@ -70,15 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """
-    One part of a table, as wide as fits.
-
-    Attributes:
-        places:
-            Places of the columns that stand beside each other.
-        widths:
-            Width of each of them.
-    """
+    """One part of a table, as wide as fits: the places of the columns beside each other, and their widths."""
 
     places: tuple[int, ...]
     widths: tuple[int, ...]
@@ -88,7 +73,7 @@ def lay_out(columns: Sequence[Column], *, width: int, keys: int = 1) -> list[Lay
     """
     Return the parts of a table, from top to bottom; each begins with the first *keys* columns.
 
-    A table is parted only where its columns do not fit beside each other when each has the least that it needs.
+    A table is divided only where its columns do not fit beside each other with the least width that each needs.
     """
     parts: list[list[int]] = [list(range(min(keys, len(columns))))]
     for place in range(keys, len(columns)):
@@ -116,7 +101,8 @@ def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
 
 def fit(wanted: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """
-    Return widths whose sum is at most *width* where that is possible: the widest give way first, down to their least.
+    Return widths whose sum is at most *width* where that is possible: the widest give way first, down to
+    their least.
     """
     widths = [*wanted]
     while (over := sum(widths) - width) > 0:
@@ -137,15 +123,8 @@ def print_table(
     """
     Print a table that fits the terminal, and say on stderr what was cut.
 
-    Args:
-        columns:
-            Names; ``#`` before a name is for numbers, ``~`` for sentences.
-        rows:
-            The values.
-        title:
-            What stands above the table.
-        keys:
-            Number of columns that are repeated where the table is printed in parts.
+    *columns*: names; ``#`` before a name is for numbers, ``~`` for sentences.
+    *keys*: number of columns that are repeated where the table is printed in parts.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
@@ -164,24 +143,18 @@ def print_table(
 
 
 def note_cut(names: Iterable[str], width: int, *, whole: str = "--json shows all") -> None:
-    """
-    Say on stderr which values were cut, if any, and where the *whole* ones are found.
-    """
+    """Say on stderr which values were cut, if any, and where the *whole* ones are found."""
     if named := ", ".join(names):
         note(f"cut to fit {width} columns: {named}; {whole}, and so does a wider terminal (or COLUMNS=200)")
 
 
 def screen_width(screen: Console) -> int:
-    """
-    Return the width of what is printed on *screen*.
-    """
+    """Return the width of what is printed on *screen*."""
     return table_width(is_terminal=screen.is_terminal, width=screen.width)
 
 
 def table_width(*, is_terminal: bool, width: int) -> int:
-    """
-    Return the width of a table: that of the terminal, else what COLUMNS says, else 80.
-    """
+    """Return the width of a table: that of the terminal, else what COLUMNS says, else 80."""
     if not is_terminal:
         given = os.environ.get("COLUMNS", "")
         width = int(given) if given.isascii() and given.isdigit() else DEFAULT_WIDTH
@@ -189,9 +162,7 @@ def table_width(*, is_terminal: bool, width: int) -> int:
 
 
 def on_one_line(text: str, width: int) -> str:
-    """
-    Return a value as one line; of a very long one only what could be seen, and one character more.
-    """
+    """Return a value as one line; of a very long one only what could be seen, and one character more."""
     longest = _CHARACTERS_A_COLUMN * width * 10
     return visible(text if len(text) <= longest else text[:longest] + "…")
 
@@ -216,3 +187,69 @@ def _draw(part: Layout, columns: Sequence[Column], cells: Sequence[Sequence[str]
     for row in cells:
         table.add_row(*(Text(row[place]) for place in part.places))
     return table
+
+
+_INDENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A part of a line that may be cut; *name* is what the sentence about cut values calls it."""
+
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class Lines:
+    """Prints records, and says at the end, on stderr, which values were cut, and where the *whole* ones are."""
+
+    whole: str = "--json shows all"
+    # Found out for the first line, because a command that prints JSON does not need rich.
+    _width: int = 0
+    # A dict keeps the order in which values were cut.
+    _cut: dict[str, None] = field(default_factory=dict)
+
+    def print(self, *parts: str | Value) -> None:
+        """Print one record: its parts, one after the other. What is no :class:`Value` is never cut."""
+        self._width = self._width or screen_width(console())
+        for line in self._fold("".join(self._fit(parts))):
+            print_text(line)
+
+    def _fold(self, line: str) -> list[str]:
+        """Return *line* in parts that fit; all but the first are farther to the right than the first one."""
+        from rich.cells import cell_len  # noqa: PLC0415 -- most commands do not need rich
+        from rich.text import Text  # noqa: PLC0415 -- as above
+
+        if cell_len(line) <= self._width:
+            return [line]
+        indent = " " * min(len(line) - len(line.lstrip()) + _INDENT, self._width // 2)
+        parts = Text(line.strip()).wrap(console(), self._width - len(indent), overflow="fold")
+        begin = indent[: len(indent) - _INDENT]
+        return [(indent if place else begin) + part.plain.rstrip() for place, part in enumerate(parts)]
+
+    def _fit(self, parts: tuple[str | Value, ...]) -> list[str]:
+        from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 -- most commands do not need rich
+
+        texts = [on_one_line(each.text, self._width) if isinstance(each, Value) else visible(each) for each in parts]
+        wanted = [cell_len(text) for text in texts]
+        least = [
+            min(has, SHORTEST_TEXT) if isinstance(part, Value) else has for part, has in zip(parts, wanted, strict=True)
+        ]
+        if sum(least) > self._width:
+            # The record goes on in the next line in any case, and so a value may have a line of its own.
+            least = [min(has, self._width - _INDENT) for has in wanted]
+        widths = fit([min(has, self._width) for has in wanted], least, self._width)
+        for place, part in enumerate(parts):
+            if isinstance(part, Value) and widths[place] < wanted[place]:
+                texts[place] = set_cell_size(texts[place], widths[place] - 1).rstrip() + "…"
+                self._cut[part.name] = None
+        return texts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        note_cut(self._cut, self._width, whole=self.whole)

@@ -21,12 +21,7 @@ _READ_BYTES = 1 << 20
 
 
 def decode(data: bytes, name: str) -> str:
-    """
-    Return *data* as text.
-
-    Raises:
-        InvalidInputError: If it is not UTF-8; the message names the place.
-    """
+    """Return *data* as text, or raise InvalidInputError that names the place if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -51,12 +46,7 @@ def find_wide_encoding(data: bytes) -> str | None:
 
 
 def read_text(path: str) -> str:
-    """
-    Return the whole text of a file, or of stdin if *path* is ``-``.
-
-    Raises:
-        InvalidInputError: If there is no such file, or it is not UTF-8.
-    """
+    """Return the whole text of a file, or of stdin if *path* is ``-``."""
     if path == STDIN:
         return decode(sys.stdin.buffer.read(), "stdin")
     if not Path(path).is_file():
@@ -65,18 +55,14 @@ def read_text(path: str) -> str:
 
 
 def read_text_argument(text: str | None, file: str | None) -> str:
-    """
-    Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given.
-    """
+    """Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given."""
     if file is not None:
         return read_text(file)
     return read_text(STDIN) if text == STDIN else text or ""
 
 
 def read_lines() -> Iterator[tuple[int, str] | None]:
-    """
-    Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet.
-    """
+    """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
     stream = cast("BufferedIOBase", sys.stdin.buffer)
     number = 0
     begun: list[bytes] = []

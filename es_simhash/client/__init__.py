@@ -1,5 +1,1 @@
-"""
-The two client classes, over the caller's own search client: ``sync_client.py`` and ``async_client.py``.
-
-Each is imported on its own, so that a program loads the one it uses.
-"""
+"""The two client classes, each in a module that programs import separately, so only one is loaded."""

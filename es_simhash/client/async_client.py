@@ -1,6 +1,4 @@
-"""
-The async client: all its methods in one class.
-"""
+"""The async client: all its methods in one class."""
 
 from __future__ import annotations
 

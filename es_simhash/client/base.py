@@ -1,12 +1,12 @@
 """
-The base classes of both clients: the caller's client, its dialect, and the two ways to run a flow.
+The base classes of both clients: the caller's client, its dialect, the two ways to run a flow, a notebook's progress.
 
-What differs between sync and async stands here and in ``drivers.py``, so that the methods of both clients read the
-same. No operation is here.
+What differs between sync and async is here and in ``drivers``, so that the methods of both clients read the same.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -20,19 +20,63 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
-from es_simhash.client.notebook import shown_by_default
 from es_simhash.errors import WrongTypeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings, build_settings
-from es_simhash.transport.protocol import Flow, OnProgress
+from es_simhash.tables.notebook import element
+from es_simhash.transport.protocol import Flow, OnProgress, Progress
+
+# A call that is over before shows nothing.
+_FIRST_SECONDS = 0.5
+_STEP_SECONDS = 0.2
+
+
+def shown_by_default() -> OnProgress | None:
+    """Return a bar if this program runs in the kernel of a notebook, else ``None``."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    # The shell of a terminal has no kernel.
+    return Bar(import_module("IPython.display")) if getattr(shell, "kernel", None) is not None else None
+
+
+class Bar:
+    """A bar below the cell of a notebook; *display* is the module ``IPython.display``."""
+
+    def __init__(self, display: Any) -> None:
+        self._display = display
+        self._handle: Any = None
+        self._due = time.monotonic() + _FIRST_SECONDS
+
+    def __call__(self, progress: Progress) -> None:
+        """Show *progress*, at most five times a second, but the end of a step always."""
+        is_end = self._handle is not None and progress.done == progress.total
+        if time.monotonic() < self._due and not is_end:
+            return
+        self._due = time.monotonic() + _STEP_SECONDS
+        shown = self._display.HTML(bar_html(progress))
+        if self._handle is None:
+            self._handle = self._display.display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
+def bar_html(progress: Progress) -> str:
+    """Return *progress* as HTML: a bar if the total is known, else the count."""
+    done = f"{progress.step}: {progress.done:,}"
+    if not progress.total:
+        return element("div", done)
+    bar = element("progress", value=progress.done, max=progress.total)
+    return element("div", bar, f" {done} of {progress.total:,}")
+
 
 Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 

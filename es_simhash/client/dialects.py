@@ -1,21 +1,15 @@
 """
-The method names of the search clients, by API name: the only place that knows them.
+The method names of the search clients, by API name; multi-gets that keep the text of ``_source``.
 
-A dialect turns a :class:`~es_simhash.transport.protocol.Call` into one method call of the caller's own client, and
-returns the answer as plain values. It sets no transport option, opens no connection, and imports no client.
-
-Multi-gets that return each ``_source`` as the text that the server sent, through the caller's own client.
-
-The client is not changed: a copy of it, with a copy of its transport, shares its connections, and reads answers with
-another deserialiser. A number that is read as a double and written again may change; its text does not. The names
-here are those of the transports of both client libraries; neither library is imported.
+No other module knows the names. No transport option is set, no connection opened, no client library
+imported, and the caller's client is not changed.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -24,6 +18,7 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.transport.protocol import Call, error_text, status_of
 from es_simhash.transport.raw_json import split_items, split_members
 
+_quoted = json.encoder.encode_basestring_ascii
 _JSON = {"accept": "application/json", "content-type": "application/json"}
 
 
@@ -57,17 +52,10 @@ class Dialect:
     """
     The method names of one product's clients.
 
-    Attributes:
-        name:
-            ``"elasticsearch"`` or ``"opensearch"``.
-        methods:
-            For each API name that a flow may use, the client's method.
-        modules:
-            Top-level modules whose classes have these methods.
-        search_options:
-            What is put into the body of every search, so that no default of the server shortens the answer.
-        source_options:
-            The same for the URL of a multi-get that reads whole documents. The clients' method does not know it.
+    *modules*: top-level modules whose classes have these methods.
+    *search_options*: put into the body of every search, so that no default of the server shortens the answer.
+    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know
+    it.
     """
 
     name: str
@@ -85,26 +73,28 @@ class Dialect:
     def call(self, client: Any, call: Call) -> Any:
         """Make *call* with a sync client and return the answer as plain values."""
         try:
-            return _plain(self._send(client, self._with_options(call)))
+            return _answer(call, self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
                 raise
-        return _plain(self._send(client, call))
+        return _answer(call, self._send(client, call))
 
     async def call_async(self, client: Any, call: Call) -> Any:
         """Make *call* with an async client and return the answer as plain values."""
         try:
-            return _plain(await self._send(client, self._with_options(call)))
+            return _answer(call, await self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
                 raise
-        return _plain(await self._send(client, call))
+        return _answer(call, await self._send(client, call))
 
     def _with_options(self, call: Call) -> Call:
         """Return *call* with the search options in the body of each of its searches, or with the source options."""
         if call.raw_source and self.source_options:
             return replace(call, arguments={**call.arguments, "params": self.source_options})
         body = call.arguments.get("body")
+        if call.api == "bulk" and body is not None:
+            return replace(call, arguments={**call.arguments, "body": list(_with_header_text(body))})
         if not self.search_options or body is None or call.api not in ("search", "msearch"):
             return call
         if call.api == "search":
@@ -121,9 +111,29 @@ class Dialect:
         return any(name in text for name in (*self.search_options, *self.source_options))
 
 
-def _plain(answer: Any) -> Any:
+def _with_header_text(lines: Iterable[Any]) -> Iterator[Any]:
+    """Yield the *lines* of a bulk request, action lines as text: a client is slow to write such small dicts."""
+    each = iter(lines)
+    for line in each:
+        [(kind, header)] = line.items()
+        if header.keys() == {"_index", "_id"} and all(type(each) is str for each in header.values()):
+            yield f'{{"{kind}":{{"_index":{_quoted(header["_index"])},"_id":{_quoted(header["_id"])}}}}}'
+        else:
+            yield line
+        if kind != "delete":
+            yield next(each)
+
+
+def _answer(call: Call, answer: Any) -> Any:
+    """Return *answer* as plain values; raise if it should have sources as text, and a wrapper has read them."""
     # elasticsearch-py wraps each answer in an object that keeps the response's headers beside its body.
-    return answer if isinstance(answer, (dict, list, bool)) else getattr(answer, "body", answer)
+    plain: Any = answer if isinstance(answer, (dict, list, bool)) else getattr(answer, "body", answer)
+    if call.raw_source and not all(isinstance(item.get("_source", ""), str) for item in plain["docs"]):
+        raise WrongTypeError(
+            "the client, or its transport, is wrapped in code that reads answers itself, so no document can be "
+            "archived as the server sent it: give a client without the wrapper"
+        )
+    return plain
 
 
 ELASTICSEARCH = Dialect(
@@ -149,13 +159,9 @@ _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 
 def find_dialect(client: Any, name: str | None = None) -> Dialect:
     """
-    Return the dialect called *name*, or by default the one that *client* speaks.
+    Return the dialect called *name*, or by default the one that *client* speaks; no request is made.
 
-    The modules of the client's class and its bases decide, so subclasses are recognised, and no request is needed.
-
-    Raises:
-        InvalidInputError: If the name is unknown.
-        TypeError: If the client's class is not a known one.
+    The modules of the client's class and its bases decide, so subclasses are recognised.
     """
     if name is not None:
         if name not in _DIALECTS:
@@ -172,9 +178,7 @@ def find_dialect(client: Any, name: str | None = None) -> Dialect:
 
 
 def is_async_client(client: Any) -> bool:
-    """
-    Return whether *client* is one of the async clients, by the names of its class and bases.
-    """
+    """Return whether *client* is one of the async clients, by the names of its class and bases."""
     known = frozenset().union(*(dialect.modules for dialect in _DIALECTS.values()))
     return any(
         cls.__name__.startswith("Async") and cls.__module__.partition(".")[0] in known for cls in type(client).__mro__
@@ -191,12 +195,10 @@ _READERS = ("serializers", "deserializer")
 
 def with_raw_source(client: Any) -> Any:
     """
-    Return a copy of *client* whose multi-gets have the text of each ``_source`` in its place.
+    Return a copy of *client* whose multi-gets give each ``_source`` as the text that the server sent.
 
-    A first request must have been made with the client itself: an async client opens its connections then.
-
-    Raises:
-        TypeError: If the client has no transport of a known kind.
+    A number that is read as a double and written again may change; its text does not. The copy shares the
+    connections. Make a first request with *client* itself: an async client opens its connections then.
     """
     transport = getattr(client, "transport", None)
     reader = next((name for name in _READERS if hasattr(transport, name)), None)

@@ -27,6 +27,7 @@ from es_simhash.transport.protocol import (
     Call,
     Compute,
     Emit,
+    EmitEach,
     Flow,
     OnProgress,
     Request,
@@ -43,7 +44,7 @@ def stream(
     flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None
 ) -> Generator[Any, None, _T]:
     """
-    Carry *flow* out with a sync client; yield what it emits, and return its result. *progress* gets what it tells.
+    Carry *flow* out with a sync client; yield what it emits, return its result, tell *progress*.
 
     If the generator is closed early, the flow gets a StreamClosed, and closes what it has opened on the server.
     """
@@ -62,10 +63,10 @@ def stream(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif not isinstance(request, Emit):
+            elif not isinstance(request, (Emit, EmitEach)):
                 answer = _perform(request, client, dialect)
             elif not is_closed:
-                yield request.item
+                yield from _items(request)
         except GeneratorExit:
             # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
             is_closed, failure = True, StreamClosed()
@@ -73,10 +74,12 @@ def stream(
             failure = _with_unanswered(error, request)
 
 
+def _items(request: Emit | EmitEach) -> Sequence[Any]:
+    return (request.item,) if isinstance(request, Emit) else request.items
+
+
 def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
-    """
-    Carry *flow* out with a sync client and return its result; items it emits are dropped.
-    """
+    """Carry *flow* out with a sync client and return its result; items it emits are dropped."""
     driven = stream(flow, client, dialect, progress)
     while True:
         try:
@@ -117,8 +120,8 @@ def _perform_together(requests: Sequence[Call | Compute], concurrency: int, clie
     """
     Carry *requests* out at once, some of them on threads.
 
-    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down. A
-    new thread costs less than a tenth of a millisecond.
+    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down.
+    A new thread costs less than a tenth of a millisecond.
     """
     outcomes: list[Any] = [None] * len(requests)
 
@@ -186,11 +189,10 @@ async def stream_async(
     flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None, *, result: list[_T]
 ) -> AsyncGenerator[Any, None]:
     """
-    Carry *flow* out with an async client; yield what it emits, and append its result to *result*. *progress* gets what
-    it tells, on the event loop.
+    Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
 
-    If the task is cancelled or the generator closed early, the flow gets an exception, and closes what it has opened
-    on the server.
+    *progress* is called on the event loop. If the task is cancelled or the generator closed early, the flow gets
+    an exception, and closes what it has opened on the server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -213,9 +215,9 @@ async def stream_async(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif isinstance(request, Emit):
-                if not is_closed:
-                    yield request.item
+            elif isinstance(request, (Emit, EmitEach)):
+                for item in () if is_closed else _items(request):
+                    yield item
             elif isinstance(request, Call) and request.opens:
                 answer, cancelled = await _open_async(request, client, dialect)
             else:
@@ -227,9 +229,7 @@ async def stream_async(
 
 
 async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
-    """
-    Carry *flow* out with an async client and return its result; items it emits are dropped.
-    """
+    """Carry *flow* out with an async client and return its result; items it emits are dropped."""
     result: list[_T] = []
     async for _ in stream_async(flow, client, dialect, progress, result=result):
         pass
@@ -239,9 +239,9 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnP
 @asynccontextmanager
 async def feeding(items: AsyncIterable[_T]) -> AsyncIterator[Feed[_T]]:
     """
-    Provide a queue that the running event loop fills from *items*, for a flow that reads it in another thread.
+    Provide a queue that the event loop fills from *items*, for a flow that reads it in another thread.
 
-    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled where it
+    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled if it
     waits, and an async generator is closed.
     """
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
@@ -278,9 +278,7 @@ async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: Any) -> None:
 
 
 async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """
-    Iterate over *items* for code that takes async iterables.
-    """
+    """Iterate over *items* for code that takes async iterables."""
     for item in items:
         yield item
 

@@ -1,6 +1,4 @@
-"""
-The sync client: all its methods in one class.
-"""
+"""The sync client: all its methods in one class."""
 
 from __future__ import annotations
 

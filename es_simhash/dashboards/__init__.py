@@ -1,5 +1,5 @@
 """
-Saved objects about near-duplicates for Kibana and OpenSearch Dashboards: data view, searches, charts, dashboards.
+Saved objects about near-duplicates for Kibana and OpenSearch Dashboards.
 
 Builders return plain dicts. Nothing here sends a request or reads a file.
 """

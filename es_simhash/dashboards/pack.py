@@ -1,6 +1,4 @@
-"""
-The pack: which objects it has, and where they stand on its two dashboards.
-"""
+"""The pack: which objects it has, and where they stand on its two dashboards."""
 
 from __future__ import annotations
 
@@ -8,10 +6,18 @@ import json
 from typing import Any
 
 from es_simhash.arguments import check_choice
-from es_simhash.dashboards import charts, panel_charts, rows
-from es_simhash.dashboards.lens import lens_panels
-from es_simhash.dashboards.requests import exists, missing
-from es_simhash.dashboards.saved import ALL_TIME, Panel, dashboard, filter_of, index_pattern, search, visualization
+from es_simhash.dashboards import charts, rows
+from es_simhash.dashboards.rows import exists, missing
+from es_simhash.dashboards.saved import (
+    ALL_TIME,
+    Panel,
+    dashboard,
+    filter_of,
+    index_pattern,
+    lens_panels,
+    search,
+    visualization,
+)
 from es_simhash.dashboards.subject import Subject, about_group, about_numbers
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 
@@ -150,11 +156,11 @@ def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
 def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the panels by kind."""
     found = {
-        "numbers": _vega(subject, "numbers", "numbers", panel_charts.numbers_chart(subject)),
+        "numbers": _vega(subject, "numbers", "numbers", charts.numbers_chart(subject)),
         "sizes": _vega(subject, "sizes", "sizes of groups", charts.sizes_chart(rows.sizes_of(subject))),
         "distances": _vega(subject, "distances", "distances", charts.distances_chart(rows.distances_of(subject))),
-        "largest": _vega(subject, "largest", "largest groups", panel_charts.largest_groups_chart(subject)),
-        "blocks": _vega(subject, "blocks", "hot blocks", panel_charts.hot_blocks_chart(subject)),
+        "largest": _vega(subject, "largest", "largest groups", charts.largest_groups_chart(subject)),
+        "blocks": _vega(subject, "blocks", "hot blocks", charts.hot_blocks_chart(subject)),
     }
     if subject.time_field:
         found["time"] = _vega(

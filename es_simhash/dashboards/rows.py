@@ -1,7 +1,8 @@
 """
-Where a chart takes its rows from: the answer to a search of a panel, or values that are given.
+Where a chart takes its rows from: given values, or the answer to a search of a panel, which is made here.
 
-A chart draws the data set ``rows`` and does not know where it comes from. No chart is drawn here.
+``%dashboard_context-..._clause%`` stands for the filters and the query bar of the dashboard, ``%timefilter%`` for
+the chosen range of time, ``%autointerval%`` for an interval that fits it. Both products know all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from es_simhash.dashboards import requests
 from es_simhash.dashboards.subject import Subject
 from es_simhash.dashboards.vega import flatten, formula
 
@@ -33,17 +33,7 @@ _SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """
-    The data sets of a chart.
-
-    Attributes:
-        data:
-            Data sets of Vega; the last one is named ``rows``.
-        signals:
-            Signals that they need.
-        empty:
-            What the chart says while there is no row.
-    """
+    """The data sets of a chart; the last is named ``rows``, and *empty* is shown while it has no row."""
 
     data: Sequence[dict[str, Any]]
     signals: Sequence[dict[str, Any]] = ()
@@ -51,9 +41,7 @@ class Rows:
 
 
 def given(values: Iterable[Mapping[str, Any]], *, empty: str = "") -> Rows:
-    """
-    Return rows with these *values*; each function of ``charts`` says which columns it needs.
-    """
+    """Return rows with these *values*; each function of ``charts`` says which columns it needs."""
     return Rows([{"name": "rows", "values": [dict(each) for each in values]}], empty=empty)
 
 
@@ -110,7 +98,7 @@ def over_time_of(subject: Subject) -> Rows:
         {"name": "step", "update": f"buckets > 1 ? (range_of_time[1] - range_of_time[0]) / (buckets - 1) : {day}"},
     ]
     data = [
-        response(requests.over_time_request(subject)),
+        response(over_time_request(subject)),
         {"name": "found", "source": "response", "transform": found},
         {"name": "rows", "source": "found", "transform": rows},
     ]
@@ -125,7 +113,7 @@ def sources_of(subject: Subject) -> Rows:
         formula("duplicates", "datum.bucket.duplicates.doc_count"),
         formula("documents", "datum.bucket.doc_count"),
     ]
-    return _rows(requests.sources_request(subject), rows, no_rows(subject, "documents"))
+    return _rows(sources_request(subject), rows, no_rows(subject, "documents"))
 
 
 def distances_of(subject: Subject) -> Rows:
@@ -135,7 +123,7 @@ def distances_of(subject: Subject) -> Rows:
         formula("distance", "toNumber(datum.bucket.key)"),
         formula("documents", "datum.bucket.doc_count"),
     ]
-    return _rows(requests.distances_request(subject), rows, no_rows(subject, "duplicates"))
+    return _rows(distances_request(subject), rows, no_rows(subject, "duplicates"))
 
 
 def _rows(request: dict[str, Any], transform: list[dict[str, Any]], empty: str) -> Rows:
@@ -146,7 +134,8 @@ def sizes_of(subject: Subject) -> Rows:
     """
     Return rows from the answer about sizes of groups.
 
-    The largest groups are read one by one. The others are no larger than the smallest of those, and are one column.
+    The largest groups are read one by one. The others are no larger than the smallest of those, and are one
+    column.
     """
     label, order = f"'{_SIZES[-1][1]}'", str(_SIZES[-1][0])
     for (start, words), (following, _) in reversed(list(pairwise(_SIZES))):
@@ -179,10 +168,136 @@ def sizes_of(subject: Subject) -> Rows:
     }
     in_order = {"type": "collect", "sort": {"field": "order"}}
     data: list[dict[str, Any]] = [
-        response(requests.sizes_request(subject)),
+        response(sizes_request(subject)),
         {"name": "listed", "source": "response", "transform": listed},
         {"name": "rest", "source": "response", "transform": rest},
         {"name": "none", "values": sizes, "transform": [{"type": "filter", "expr": between}]},
         {"name": "rows", "source": ["listed", "rest", "none"], "transform": [grouped, in_order]},
     ]
     return Rows(data, empty=no_rows(subject, "duplicates"))
+
+
+SHOWN_GROUPS = 10
+SHOWN_SOURCES = 12
+SHOWN_BLOCKS = 4
+"""Block terms that are shown of each of the four blocks."""
+
+LISTED_GROUPS = 1_000
+"""Groups whose sizes are read one by one; those below are counted together, whatever the number of groups."""
+
+# The largest value that servers accept: up to that many groups the count is close to exact.
+_PRECISION = 40_000
+
+
+def exists(field: str) -> dict[str, Any]:
+    """Return the query for documents with a value in *field*."""
+    return {"exists": {"field": field}}
+
+
+def missing(field: str) -> dict[str, Any]:
+    """Return the query for documents without a value in *field*."""
+    return {"bool": {"must_not": [exists(field)]}}
+
+
+def numbers_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for how many documents, duplicates and groups there are."""
+    fields = subject.fields
+    not_grouped = {"bool": {"filter": [exists(fields.fingerprint)], "must_not": [exists(fields.group)]}}
+    return _request(
+        subject,
+        {
+            "documents": {"filter": {"match_all": {}}},
+            "duplicates": _duplicates(subject, groups=_count_groups(subject)),
+            "without_fingerprint": {"filter": missing(fields.fingerprint)},
+            "not_grouped": {"filter": not_grouped},
+        },
+    )
+
+
+def over_time_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for documents and duplicates in each interval of time."""
+    histogram = {
+        "field": subject.time_field,
+        "interval": {"%autointerval%": True},
+        "min_doc_count": 0,
+        "extended_bounds": {"min": {"%timefilter%": "min"}, "max": {"%timefilter%": "max"}},
+    }
+    aggs = {"duplicates": _duplicates(subject)}
+    return _request(subject, {"over_time": {"date_histogram": histogram, "aggs": aggs}})
+
+
+def sources_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for the sources with the most duplicates."""
+    terms = {"field": subject.source_field, "size": SHOWN_SOURCES, "order": {"duplicates": "desc"}}
+    return _request(subject, {"sources": {"terms": terms, "aggs": {"duplicates": _duplicates(subject)}}})
+
+
+def sizes_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for the number of duplicates of the largest groups, and for how many groups there are."""
+    terms = {"terms": {"field": subject.fields.group, "size": LISTED_GROUPS}}
+    return _request(subject, {"duplicates": _duplicates(subject, groups=_count_groups(subject), listed=terms)})
+
+
+def distances_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for how many duplicates have each distance to their canonical."""
+    terms = {"terms": {"field": subject.fields.distance, "size": 65}}
+    return _request(subject, {"distances": terms})
+
+
+def largest_groups_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for the largest groups, each with its canonical where it has the text."""
+    group = subject.fields.group
+    largest: dict[str, Any] = {"terms": {"field": group, "size": SHOWN_GROUPS, "min_doc_count": 1}}
+    if subject.text_field:
+        canonical_first = {"order": "asc", "missing": "_first", "unmapped_type": "byte"}
+        hits = {
+            "size": 1,
+            "_source": False,
+            # The group is asked for too: an answer without any field would have no place to look for the text in.
+            "fields": [group, subject.text_field],
+            "sort": [{subject.fields.distance: canonical_first}],
+        }
+        largest["aggs"] = {"sample": {"top_hits": hits}}
+    return _request(subject, {"duplicates": _duplicates(subject, largest=largest)})
+
+
+def hot_blocks_request(subject: Subject) -> dict[str, Any]:
+    """Return the search for the block terms that most documents have."""
+    return _request(
+        subject,
+        {"documents": {"filter": exists(subject.fields.fingerprint)}}
+        | {
+            f"block{n}": {
+                "terms": {"field": field, "size": SHOWN_BLOCKS},
+                "aggs": {"duplicates": _duplicates(subject)},
+            }
+            for n, field in enumerate(subject.fields.blocks)
+        },
+    )
+
+
+def _request(subject: Subject, aggs: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return a search in the form that the products take below ``data.url``.
+
+    The query is written out: ``%context%`` would be shorter, but Dashboards refuses it beside a query.
+    """
+    filters: list[Any] = ["%dashboard_context-filter_clause%"]
+    if subject.time_field:
+        filters.append({"range": {subject.time_field: {"%timefilter%": True}}})
+    query = {
+        "must": ["%dashboard_context-must_clause%"],
+        "filter": filters,
+        "must_not": ["%dashboard_context-must_not_clause%"],
+    }
+    # No hits and no hits.total: the products turn that total into a number, or leave it an object.
+    return {"index": subject.index, "body": {"size": 0, "query": {"bool": query}, "aggs": aggs}}
+
+
+def _duplicates(subject: Subject, **aggs: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"filter": exists(subject.fields.duplicate_of)}
+    return found | {"aggs": aggs} if aggs else found
+
+
+def _count_groups(subject: Subject) -> dict[str, Any]:
+    return {"cardinality": {"field": subject.fields.group, "precision_threshold": _PRECISION}}

@@ -1,9 +1,9 @@
 """
-Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import.
+Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import, and panels of Kibana alone.
 
-No object names a version of itself, so every importer runs all of its migrations. Attributes are those that all four
-know; ``tests/dashboards/test_dashboards.py`` lists these. A reference is a name, a type and an id, and
-each names an object of the same pack. No chart and no text is here.
+No object names its version, so every importer runs all its migrations, except Lens (Kibana 8.9 and later):
+migrations of older forms of Lens would look for parts that this form does not have. Attributes are those that
+all four know (``tests/dashboards/test_dashboards.py`` lists them).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
 
 def index_pattern(subject: Subject) -> dict[str, Any]:
     """
-    Return the data view (in Dashboards: index pattern), with formats that make our fields links.
+    Return the data view (in Dashboards: index pattern), with formats that turn fields into links.
 
     A group or a canonical leads to the dashboard of that group, a fingerprint to the documents that have it.
     """
@@ -58,11 +58,10 @@ def _link(subject: Subject, field: str) -> dict[str, Any]:
 
 def group_link(subject: Subject, field: str, value: str) -> str:
     """
-    Return the address of the dashboard *one group*, with a filter: *field* has *value*.
+    Return the address of the dashboard *one group*, with all of time and a filter: *field* has *value*.
 
-    It begins with ``../app``: that is right below any base path and in any space. All of time is chosen. *value* is
-    put into quotes as it is, so a ``'`` or ``!`` in it ends the address early; the products write all other characters
-    as escapes.
+    It begins with ``../app``, which is right below any base path and in any space. *value* is put into quotes as
+    it is, so a ``'`` or ``!`` in it ends the address early; the products write all other characters as escapes.
     """
     where = f"index:'{subject.id_of('index-pattern')}',key:'{field}',params:(query:'{value}')"
     meta = f"alias:!n,disabled:!f,negate:!f,type:phrase,{where}"
@@ -73,9 +72,7 @@ def group_link(subject: Subject, field: str, value: str) -> str:
 
 
 def filter_of(query: dict[str, Any], label: str) -> dict[str, Any]:
-    """
-    Return a filter that shows *label*. It holds the query itself, so neither product translates anything.
-    """
+    """Return a filter that shows *label*. It holds the query itself, so neither product translates anything."""
     meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
     return {"meta": meta, "query": query, "$state": {"store": "appState"}}
 
@@ -90,9 +87,7 @@ def search(
     sort: Sequence[Sequence[str]],
     filters: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """
-    Return a saved search of the documents that match all *filters*.
-    """
+    """Return a saved search of the documents that match all *filters*."""
     attributes = {
         "title": title,
         "description": description,
@@ -115,9 +110,7 @@ def visualization(
     aggs: Sequence[dict[str, Any]] = (),
     filters: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """
-    Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them.
-    """
+    """Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them."""
     state = {"title": title, "type": type_, "params": params, "aggs": list(aggs)}
     attributes = {
         "title": title,
@@ -154,17 +147,7 @@ def _source(filters: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """
-    A place on a dashboard.
-
-    Attributes:
-        saved:
-            The saved search or visualization that is shown.
-        title:
-            Words above it.
-        width:
-            Its share of the row, against the other panels of the row.
-    """
+    """A place on a dashboard; *width* is its share of the row, against the other panels of the row."""
 
     saved: dict[str, Any]
     title: str
@@ -180,11 +163,7 @@ def dashboard(
     rows: Sequence[tuple[int, Sequence[Panel]]],
     time: tuple[str, str],
 ) -> dict[str, Any]:
-    """
-    Return a dashboard of *rows*, which opens with the range of *time*.
-
-    A row is its height, and its panels from left to right. Where the subject has no time field, time is left alone.
-    """
+    """Return a dashboard of *rows* (height, panels from left to right) that opens with the range *time*."""
     panels: list[dict[str, Any]] = []
     references: list[dict[str, Any]] = []
     top = 0
@@ -232,3 +211,143 @@ def _saved(
 
 def _dump(part: Any) -> str:
     return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+
+
+LENS_VERSIONS = {"typeMigrationVersion": "8.9.0", "coreMigrationVersion": "8.8.0"}
+"""What a Lens object says about its own form."""
+
+_LAYER = "documents"
+
+
+def lens_panels(subject: Subject, title: str) -> dict[str, dict[str, Any]]:
+    """Return the Lens panels of *subject* by kind. Each title begins with *title*."""
+    found = {
+        "lens_groups": _lens(subject, "lens-groups", f"{title}, groups in Lens", "lnsDatatable", *_groups(subject))
+    }
+    if subject.time_field:
+        kind = "lens-time"
+        found["lens_time"] = _lens(
+            subject, kind, f"{title}, time in Lens", "lnsXY", *_time(subject.time_field, subject)
+        )
+    if subject.source_field:
+        kind = "lens-sources"
+        parts = _sources(subject.source_field, subject)
+        found["lens_sources"] = _lens(subject, kind, f"{title}, sources in Lens", "lnsXY", *parts)
+    return found
+
+
+def _time(field: str, subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
+    params = {"interval": "auto", "includeEmptyRows": True, "dropPartials": False}
+    time = _column("date_histogram", field, "Time", "date", "interval", is_bucketed=True, params=params)
+    columns = {"x": time, "kind": _kinds(subject), "documents": _count("Documents")}
+    return columns, _bars("bar_stacked")
+
+
+def _sources(field: str, subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
+    columns = {"x": _terms(field, "Source", 12), "kind": _kinds(subject), "documents": _count("Documents")}
+    return columns, _bars("bar_horizontal_percentage_stacked")
+
+
+def _groups(subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
+    fields = subject.fields
+    columns = {
+        "group": _terms(fields.group, "Group", 100),
+        "documents": _count("Duplicates", only=f"{fields.duplicate_of}: *"),
+        "largest": _column("max", fields.distance, "Largest distance", "number", "ratio"),
+    }
+    visualization = {
+        "layerId": _LAYER,
+        "layerType": "data",
+        "columns": [{"columnId": name} for name in columns],
+        "paging": {"size": 10, "enabled": True},
+    }
+    return columns, visualization
+
+
+def _bars(series: str) -> dict[str, Any]:
+    layer = {
+        "layerId": _LAYER,
+        "layerType": "data",
+        "seriesType": series,
+        "xAccessor": "x",
+        "splitAccessor": "kind",
+        "accessors": ["documents"],
+    }
+    return {
+        "legend": {"isVisible": True, "position": "top"},
+        "valueLabels": "hide",
+        "fittingFunction": "None",
+        "preferredSeriesType": series,
+        "layers": [layer],
+    }
+
+
+def _column(
+    operation: str, field: str, label: str, type_: str, scale: str, *, is_bucketed: bool = False, **more: Any
+) -> dict[str, Any]:
+    return {
+        "operationType": operation,
+        "sourceField": field,
+        "label": label,
+        "customLabel": True,
+        "dataType": type_,
+        "scale": scale,
+        "isBucketed": is_bucketed,
+        **more,
+    }
+
+
+def _count(label: str, *, only: str | None = None) -> dict[str, Any]:
+    counted = _column("count", "___records___", label, "number", "ratio", params={"emptyAsNull": False})
+    return counted | ({"filter": {"language": "kuery", "query": only}} if only else {})
+
+
+def _terms(field: str, label: str, size: int) -> dict[str, Any]:
+    params = {
+        "size": size,
+        "orderBy": {"type": "column", "columnId": "documents"},
+        "orderDirection": "desc",
+        "otherBucket": False,
+        "missingBucket": False,
+        "parentFormat": {"id": "terms"},
+    }
+    return _column("terms", field, label, "string", "ordinal", is_bucketed=True, params=params)
+
+
+def _kinds(subject: Subject) -> dict[str, Any]:
+    duplicates = f"{subject.fields.duplicate_of}: *"
+    filters = [
+        {"label": label, "input": {"language": "kuery", "query": query}}
+        for label, query in (("duplicates", duplicates), ("all other documents", f"not {duplicates}"))
+    ]
+    return {
+        "operationType": "filters",
+        "label": "Kind",
+        "customLabel": True,
+        "dataType": "string",
+        "scale": "ordinal",
+        "isBucketed": True,
+        "params": {"filters": filters},
+    }
+
+
+def _lens(
+    subject: Subject, kind: str, title: str, type_: str, columns: dict[str, Any], visualization: dict[str, Any]
+) -> dict[str, Any]:
+    layer = {"columnOrder": list(columns), "columns": columns, "incompleteColumns": {}, "sampling": 1}
+    state = {
+        "visualization": visualization,
+        "datasourceStates": {"formBased": {"layers": {_LAYER: layer}}, "textBased": {"layers": {}}},
+        "query": {"language": "kuery", "query": ""},
+        "filters": [],
+        "internalReferences": [],
+        "adHocDataViews": {},
+    }
+    reference = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
+    return {
+        "type": "lens",
+        "id": subject.id_of(kind),
+        "attributes": {"title": title, "description": "", "visualizationType": type_, "state": state},
+        "references": [{"name": f"indexpattern-datasource-layer-{_LAYER}", **reference}],
+        **LENS_VERSIONS,
+    }

@@ -1,11 +1,10 @@
 """
-The words in charts, so that a chart can be drawn in another language. No chart is here.
+The parts that the Vega 5 specifications share: words, frame, marks, colours. No chart is here.
 
-The parts that the Vega 5 specifications share: frame, marks, colours, and the words for an empty chart.
-
-Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
-``document``, no property that is computed. Text takes the styles ``guide-label`` and ``guide-title``, which both
-products colour for their light and dark themes.
+Words are separate, so that a chart can be drawn in another language. Expressions keep to what the checker of
+Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no ``document``, no computed property.
+Text takes the styles ``guide-label`` and ``guide-title``, which both products colour for light and dark
+themes.
 """
 
 from __future__ import annotations
@@ -20,15 +19,8 @@ class ChartWords:
     """
     The words of the charts over time, by source, by size and by distance.
 
-    Attributes:
-        duplicates, others:
-            The two kinds of documents.
-        of:
-            Stands between a part and its whole, with its blanks.
-        over_time, by_source, by_size, by_distance:
-            What each chart shows, for those who do not see it.
-        documents_in_group, groups, bits:
-            Titles of axes.
+    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands
+    between a part and its whole, with its blanks.
     """
 
     duplicates: str = "duplicates"
@@ -53,6 +45,12 @@ OTHERS = "#5B9BD5"
 """Colours that are told apart in light and dark themes, and by people who do not see red and green alike."""
 
 
+def literal(words: str) -> str:
+    """Return *words* as a string of an expression, or as a part of a path to a column."""
+    escaped = words.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def answered(path: str) -> str:
     """Return the expression for a number of the answer to the search of a chart; 0 where there is no answer."""
     return f"length(data('response')) ? data('response')[0].aggregations.{path} : 0"
@@ -74,9 +72,7 @@ def frame(
     axes: list[dict[str, Any]] | None = None,
     legends: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """
-    Return a specification. It fills its panel.
-    """
+    """Return a specification. It fills its panel."""
     return {
         "$schema": "https://vega.github.io/schema/vega/v5.json",
         "description": description,
@@ -119,15 +115,11 @@ def flatten(path: str) -> dict[str, Any]:
 
 
 def split(group_by: str, words: ChartWords) -> list[dict[str, Any]]:
-    """
-    Return the transforms that make two rows of one, stacked: its duplicates and its other documents.
-
-    The number is the column ``counted``, what it counts ``kind``, so that a colour can stand for each.
-    """
+    """Return the transforms that make two stacked rows of one: its duplicates and its other documents."""
     return [
         formula("others", "datum.documents - datum.duplicates"),
         {"type": "fold", "fields": ["duplicates", "others"], "as": ["column", "counted"]},
-        formula("kind", f"datum.column === 'duplicates' ? '{words.duplicates}' : '{words.others}'"),
+        formula("kind", f"datum.column === 'duplicates' ? {literal(words.duplicates)} : {literal(words.others)}"),
         {"type": "stack", "groupby": [group_by], "field": "counted", "sort": {"field": "column"}},
     ]
 

@@ -1,9 +1,5 @@
 """
-The demo: a small corpus whose near-duplicates are known, and a judgement of what a search found in it.
-
-    corpus.py     the documents; each edited copy has the kind of its edit
-    judge.py      near-duplicates found -> groups, and for each edited copy whether it was found, or why not
-    render.py     the judgement as rich tables and panels
+The demo: a small corpus with known near-duplicates, and a judgement of what a search found in it.
 
 Pure: no server, no printing. Only `es_simhash.cli` may import it.
 """

@@ -1,8 +1,8 @@
 """
-The documents of the demo, read from `corpus.jsonl` beside this file. Nothing is judged or shown here.
+The documents of the demo, read from `corpus.jsonl`. Nothing is judged or shown here.
 
-About half of the documents are originals, unrelated to one another although some share a topic. Each of the others is a
-copy of one original with an edit of a known kind, so it is known whether a search should find the copy.
+About half are originals, unrelated although some share a topic. Each other document is a copy of one original
+with an edit of a known kind, so it is known whether a search should find it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,8 @@ class EditKind:
     """
     One way to make a copy from an original.
 
-    Attributes:
-        label:
-            What was done, for a reader.
-        is_same_text:
-            Whether a person would call the copy the same text. A translation is not the same text: a search that
-            compares characters is right not to report it.
+    *is_same_text*: whether a person would call the copy the same text. A translation is not: a search that
+    compares characters is right not to report it.
     """
 
     label: str
@@ -59,23 +55,10 @@ class Document:
     """
     One document of the corpus.
 
-    Attributes:
-        id:
-            Readable and stable: `news-zh-01`, and `news-zh-01-typo` for a copy of it.
-        lang:
-            `en`, `ja`, `zh-Hans`, `zh-Hant`, or `mixed`.
-        kind:
-            `law`, `listing`, `mail`, `news` or `post`.
-        title:
-            May be empty: posts have none.
-        text:
-            Text of which the fingerprint is computed.
-        edit_of:
-            Id of the original, never of another copy; `None` for an original.
-        edit:
-            Key of `EDIT_KINDS`; `None` for an original.
-        expect:
-            A sentence: why a search should find the document, or should not.
+    *id*: stable: `news-zh-01`, and `news-zh-01-typo` for a copy of it. *title*: empty for posts.
+    *edit_of*: id of the original, never of another copy; `None` for an original, as is *edit*, a key of
+    `EDIT_KINDS`.
+    *expect*: a sentence that says why a search should find the document, or should not.
     """
 
     id: str
@@ -89,32 +72,19 @@ class Document:
 
     @property
     def family(self) -> str:
-        """
-        Id of the original: of this document itself, or of the one that it is a copy of.
-        """
+        """Id of the original: of this document itself, or of the one that it is a copy of."""
         return self.edit_of or self.id
 
     @property
     def source(self) -> dict[str, Any]:
-        """
-        The document as it is indexed: a new dict of all fields except the id.
-        """
+        """The document as it is indexed: a new dict of all fields except the id."""
         fields = asdict(self)
         del fields["id"]
         return fields
 
 
 def load_corpus() -> tuple[Document, ...]:
-    """
-    Return the documents of the demo, each original followed by its copies.
-
-    Examples:
-        >>> documents = load_corpus()
-        >>> documents[0].id
-        'news-zh-01'
-        >>> documents[1].edit_of, documents[1].edit
-        ('news-zh-01', 'typo')
-    """
+    """Return the documents of the demo, each original followed by its copies."""
     lines = files("es_simhash.demo").joinpath("corpus.jsonl").read_text(encoding="utf-8")
     # Split at "\n" only: str.splitlines would also split a text at U+2028 or U+0085.
     return tuple(Document(**json.loads(line)) for line in lines.split("\n") if line)

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 class FoundPair(NamedTuple):
-    """
-    Two documents that a search reported as near-duplicates, and their distance in bits.
-    """
+    """Two documents that a search reported as near-duplicates, and their distance in bits."""
 
     id: str
     near_dup_id: str
@@ -31,9 +29,7 @@ class FoundPair(NamedTuple):
 
 
 class Status(StrEnum):
-    """
-    The outcome for an edited copy.
-    """
+    """The outcome for an edited copy."""
 
     FOUND = "found"
     """Reported as a near-duplicate of its original."""
@@ -54,9 +50,7 @@ class Verdict:
     """
     The outcome for one edited copy, and the reason.
 
-    Attributes:
-        distance:
-            Distance of the copy and its original in bits; `None` if one of them has no fingerprint.
+    *distance*: of the copy and its original, in bits; `None` if one of them has no fingerprint.
     """
 
     document: Document
@@ -95,9 +89,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class EditSummary:
-    """
-    One kind of edit: number of copies, number of copies found, and the range of their distances in bits.
-    """
+    """One kind of edit: number of copies, number of copies found, and the range of their distances in bits."""
 
     edit: str
     copies: int
@@ -128,15 +120,11 @@ class Report:
     unexpected: tuple[FoundPair, ...]
 
     def count(self, *statuses: Status) -> int:
-        """
-        Return the number of copies that have one of *statuses*.
-        """
+        """Return the number of copies that have one of *statuses*."""
         return sum(verdict.status in statuses for verdict in self.verdicts)
 
     def by_edit(self) -> tuple[EditSummary, ...]:
-        """
-        Return one summary for each kind of edit that occurs, in the order of `EDIT_KINDS`.
-        """
+        """Return one summary for each kind of edit that occurs, in the order of `EDIT_KINDS`."""
         summaries = []
         for edit in EDIT_KINDS:
             verdicts = [verdict for verdict in self.verdicts if verdict.document.edit == edit]
@@ -156,24 +144,13 @@ def judge(
     max_distance: int,
 ) -> Report:
     """
-    Return the report on the near-duplicates found among *documents*.
+    Return the report on near-duplicates found among *documents*, where copies follow their originals.
 
-    The distance of a copy that was not reported comes from *fingerprints*. A copy within max_distance that was not
-    reported gets `Status.LOST`; a copy farther away gets `Status.MISSED`.
-
-    Args:
-        documents:
-            The corpus: originals, and copies that name theirs and come after them.
-        pairs:
-            (id, id of the near-duplicate, distance in bits), as found, in either or both directions. A pair of a
-            document with itself is ignored.
-        fingerprints:
-            Fingerprint of each document by id, `None` for a text without features.
-        max_distance:
-            Largest distance of the search in bits, inclusive.
-
-    Raises:
-        InvalidInputError: If a pair names a document that is not in the corpus.
+    *pairs*: (id, id of the near-duplicate, distance in bits), in either or both directions; a document with
+    itself is ignored.
+    *fingerprints*: by id; `None` for a text without features. They give the distance of a copy that was not
+    reported.
+    *max_distance*: inclusive. A copy within it that was not reported is `Status.LOST`.
     """
     by_id = {document.id: document for document in documents}
     found = _unordered(pairs, by_id)
@@ -204,9 +181,7 @@ def judge(
 
 
 def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Document]) -> dict[tuple[str, str], int]:
-    """
-    Return the distance of each pair, with its ids in the order of the corpus.
-    """
+    """Return the distance of each pair, with its ids in the order of the corpus."""
     position = {document_id: index for index, document_id in enumerate(by_id)}
     found: dict[tuple[str, str], int] = {}
     for a, b, distance in pairs:
@@ -221,9 +196,7 @@ def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Docume
 
 
 def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """
-    Return the id of the canonical of each document, in the order of the corpus. A single document is its own.
-    """
+    """Return the id of the canonical of each document, in the order of the corpus. A single document is its own."""
     neighbours: dict[str, list[str]] = {document_id: [] for document_id in by_id}
     for a, b in found:
         neighbours[a].append(b)
@@ -242,9 +215,7 @@ def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> 
 def _distance(
     first: Document, second: Document, found: Mapping[tuple[str, str], int], fingerprints: Mapping[str, int | None]
 ) -> int | None:
-    """
-    Return the distance as found, else that of the fingerprints. *first* is before *second* in the corpus.
-    """
+    """Return the distance as found, else that of the fingerprints. *first* is before *second* in the corpus."""
     if (first.id, second.id) in found:
         return found[first.id, second.id]
     a, b = fingerprints.get(first.id), fingerprints.get(second.id)
@@ -260,9 +231,7 @@ def _verdict(
     fingerprints: Mapping[str, int | None],
     max_distance: int,
 ) -> Verdict:
-    """
-    Return the verdict on *copy*.
-    """
+    """Return the verdict on *copy*."""
     is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
     distance = _distance(original, copy, found, fingerprints)
     if (original.id, copy.id) in found:

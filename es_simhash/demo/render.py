@@ -14,7 +14,7 @@ from rich.text import Text
 
 from es_simhash.demo.corpus import EDIT_KINDS
 from es_simhash.demo.judge import Status
-from es_simhash.tables.markup import shown
+from es_simhash.tables.notebook import shown
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ _MARKS = {
 
 
 def summary_text(report: Report) -> Text:
-    """
-    Return one sentence: how many copies were found, how many were missed, and any fault.
-    """
+    """Return one sentence: how many copies were found, how many were missed, and any fault."""
     same_text = len(report.verdicts) - report.count(Status.APART, Status.SURPRISE)
     found = report.count(Status.FOUND, Status.LINKED)
     text = Text(
@@ -67,9 +65,7 @@ def summary_text(report: Report) -> Text:
 
 
 def edits_table(report: Report) -> Table:
-    """
-    Return a table of the kinds of edit: copies found, copies in all, and the range of their distances.
-    """
+    """Return a table of the kinds of edit: copies found, copies in all, and the range of their distances."""
     table = Table(title="By kind of edit", title_justify="left")
     table.add_column("edit")
     table.add_column("what was done")
@@ -83,9 +79,7 @@ def edits_table(report: Report) -> Table:
 
 
 def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Status)) -> Table:
-    """
-    Return a table of the edited copies with one of *statuses*: the outcome of each, and the reason.
-    """
+    """Return a table of the edited copies with one of *statuses*: the outcome of each, and the reason."""
     table = Table(title="Edited copies", title_justify="left")
     table.add_column("document", overflow="fold")
     table.add_column("bits", justify="right")
@@ -103,9 +97,7 @@ def verdicts_table(report: Report, *, statuses: Collection[Status] = tuple(Statu
 
 
 def groups_table(report: Report) -> Table:
-    """
-    Return a table of the groups: the canonical document, and each member with its distance from it.
-    """
+    """Return a table of the groups: the canonical document, and each member with its distance from it."""
     table = Table(title="Groups of near-duplicates", title_justify="left", show_lines=True)
     table.add_column("canonical")
     table.add_column("near-duplicates (bits)", overflow="fold", min_width=20)
@@ -119,9 +111,7 @@ def groups_table(report: Report) -> Table:
 
 
 def unexpected_table(report: Report) -> Table:
-    """
-    Return a table of the reported pairs of documents with different originals; it may have no rows.
-    """
+    """Return a table of the reported pairs of documents with different originals; it may have no rows."""
     table = Table(title="Near-duplicates that the corpus does not record", title_justify="left")
     table.add_column("document", no_wrap=True)
     table.add_column("near-duplicate", no_wrap=True)
@@ -133,17 +123,9 @@ def unexpected_table(report: Report) -> Table:
 
 def diff_panel(before: Document, after: Document, *, distance: int, max_changes: int = 4) -> Panel:
     """
-    Return a panel with the words that differ between two documents, as excerpts marked `[-removed-]` `{+added+}`.
+    Return a panel with the words that differ between two documents, marked `[-removed-]` `{+added+}`.
 
-    Args:
-        before:
-            The original.
-        after:
-            The copy, or any other document.
-        distance:
-            Distance of their fingerprints in bits, for the title.
-        max_changes:
-            Number of changes shown.
+    *distance*: of the fingerprints, in bits, for the title. *max_changes*: number of changes shown.
     """
     lines = diff_text(word_diff(before.text, after.text, max_changes=max_changes))
     bits = "1 bit" if distance == 1 else f"{distance} bits"
@@ -153,9 +135,7 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
 
 
 def diff_text(diff: WordDiff) -> Text:
-    """
-    Return the excerpts of *diff*, one on each line, with differing words marked `[-removed-]` `{+added+}`.
-    """
+    """Return the excerpts of *diff*, one on each line, with differing words marked `[-removed-]` `{+added+}`."""
     lines = []
     for excerpt in diff.excerpts:
         line = Text()
@@ -173,16 +153,12 @@ def diff_text(diff: WordDiff) -> Text:
 
 
 def _opening(document: Document) -> Text:
-    """
-    Return the title, or the beginning of the text if there is no title.
-    """
+    """Return the title, or the beginning of the text if there is no title."""
     text = Text(_visible((document.title or document.text)[: CELLS + 1]), style="dim")
     text.truncate(CELLS, overflow="ellipsis")
     return text
 
 
 def _visible(text: str) -> str:
-    """
-    Return *text* on one line, without characters that control a terminal or change the direction of text.
-    """
+    """Return *text* on one line, without characters that control a terminal or change the direction of text."""
     return shown(text.replace("\n", "⏎").replace("\t", " "))

@@ -1,3 +1,1 @@
-"""
-Writing and reading groups: ingest with a decision for each document, reconcile, groups, pairs.
-"""
+"""Writing and reading groups: the rules of grouping, reconcile, groups and pairs."""

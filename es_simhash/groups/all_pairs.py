@@ -1,29 +1,122 @@
-"""
-All pairs of fingerprints within a distance: exact, on all cores, in bounded memory.
-
-Arrays in, arrays out: no documents, no server. ``index.joins`` finds the pairs of distinct fingerprints; here they
-become pairs of places. ``assign`` makes groups of the pairs. numpy is loaded here, so callers import this module when
-they first need it.
-
-Pairs of neighbours, kept for as many rounds as the rules of grouping need: in memory, and in the caller's file beyond.
-
-Arrays only; what the pairs mean is decided in ``assign``. No file is made here.
-"""
+"""All pairs of fingerprints within a distance, exact, in bounded memory, on all cores. Loads numpy: import lazily."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Self
+from threading import Condition, Thread
+from typing import IO, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.groups.join import Ranks, ValuePairs, share_joins, sort_places
-from es_simhash.groups.threads import in_order, usable_cores
 from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.limits import check_max_distance
+
+_T = TypeVar("_T")
+
+# Results of one task that wait at most.
+_WAITING = 4
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_order(tasks: Sequence[Callable[[], Iterator[_T]]], threads: int) -> Iterator[_T]:
+    """
+    Yield what *tasks* yield, the first task's results first, while up to *threads* threads run tasks.
+
+    Few results wait at a time. An exception of a task is raised in its place. When the caller stops early, the
+    threads end at the next result of their tasks.
+    """
+    if threads <= 1 or len(tasks) <= 1:
+        for task in tasks:
+            yield from task()
+        return
+    stream = _Stream(tasks, threads)
+    try:
+        yield from stream.results()
+    finally:
+        stream.close()
+
+
+class _Stream(Generic[_T]):
+    """Tasks, the threads that run them, and their results."""
+
+    def __init__(self, tasks: Sequence[Callable[[], Iterator[_T]]], threads: int) -> None:
+        self._tasks = tasks
+        self._changed = Condition()
+        self._results: list[deque[_T]] = [deque() for _ in tasks]
+        self._errors: dict[int, BaseException] = {}
+        self._finished: set[int] = set()
+        self._started = 0
+        self._read = 0
+        # How far a task may run ahead of the one that is read.
+        self._ahead = 2 * threads
+        self._is_closed = False
+        self._threads = [Thread(target=self._run, daemon=True) for _ in range(min(threads, len(tasks)))]
+        for thread in self._threads:
+            thread.start()
+
+    def results(self) -> Iterator[_T]:
+        for number, waiting in enumerate(self._results):
+            with self._changed:
+                self._read = number
+                self._changed.notify_all()
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: waiting or number in self._finished)  # noqa: B023
+                    if not waiting:
+                        break
+                    result = waiting.popleft()
+                    self._changed.notify_all()
+                yield result
+            if number in self._errors:
+                raise self._errors[number]
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                for result in self._tasks[number]():
+                    if not self._put(number, result):
+                        return
+            except BaseException as error:  # noqa: BLE001 -- raised where the results are read
+                self._errors[number] = error
+            with self._changed:
+                self._finished.add(number)
+                self._changed.notify_all()
+
+    def _next(self) -> int | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._started < self._read + self._ahead)
+            if self._is_closed or self._started == len(self._tasks):
+                return None
+            self._started += 1
+            return self._started - 1
+
+    def _put(self, number: int, result: _T) -> bool:
+        """Add a result once there is room; False where nobody wants it any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or len(self._results[number]) < _WAITING)
+            self._results[number].append(result)
+            self._changed.notify_all()
+            return not self._is_closed
+
 
 Fingerprints = NDArray[np.uint64]
 
@@ -45,17 +138,7 @@ _THREADED = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """
-    Some of the pairs found.
-
-    Attributes:
-        left:
-            Positions of the first of each pair.
-        right:
-            Positions of the second; never equal to the first.
-        distance:
-            Their distances in bits.
-    """
+    """Some of the pairs found: positions of two different fingerprints, and distances in bits."""
 
     left: Places
     right: Places
@@ -66,9 +149,7 @@ class Pairs:
 
 
 def distances_between(left: Fingerprints, right: Fingerprints) -> NDArray[np.uint8]:
-    """
-    Return the distance of each fingerprint in *left* to the one at the same place in *right*, in bits.
-    """
+    """Return the distance of each fingerprint in *left* to the one at the same place in *right*, in bits."""
     return count_bits(left ^ right)
 
 
@@ -156,14 +237,7 @@ def _placed(share: Callable[[], Iterator[ValuePairs]], ranks: Ranks) -> Iterator
 def expand_ranges(
     left: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """
-    Yield each of *left* with every number from *first* up to *last*, in parts of bounded size.
-
-    Examples:
-        >>> [(lefts, rights)] = expand_ranges(np.array([7, 8]), np.array([0, 5]), np.array([2, 6]))
-        >>> lefts.tolist(), rights.tolist()
-        ([7, 7, 8], [0, 1, 5])
-    """
+    """Yield each of *left* with every number from *first* to before *last*, in parts of bounded size."""
     counts = last - first
     some = counts > 0
     left, first, counts = left[some], first[some], counts[some]
@@ -191,20 +265,7 @@ STEP = 1 << 20
 
 
 class Edges:
-    """
-    Pairs of places, which can be read again and again in the same order.
-
-    Use it in a ``with`` statement: the file is closed at its end.
-
-    Args:
-        count:
-            How many places there are.
-        pairs:
-            The pairs; each array is read once.
-        spill:
-            Opens an empty file, to be written and read, for the pairs beyond :data:`MOST_EDGES`; ``None`` keeps all
-            pairs in memory.
-    """
+    """Pairs of places, readable many times in the same order. Use it in a ``with`` statement."""
 
     def __init__(
         self, count: int, pairs: Iterable[tuple[Places, Places]], spill: Callable[[], IO[bytes]] | None = None

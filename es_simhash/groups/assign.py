@@ -1,21 +1,11 @@
 """
-The rules of grouping: which documents form a group, and which is its canonical. Exact, whatever the order of arrival.
+The rules of grouping: exact, whatever the order of arrival. Loads numpy: import lazily.
 
-Documents are places in a canonical order; the first is the one preferred as canonical. Which of them are neighbours is
-given: fingerprints within max_distance, or what ``nodes`` finds where more than the distance decides.
-
-``star``: a document is canonical if none of its neighbours before it is: the lexicographically first maximal
-independent set. Every other document belongs to the first canonical among its neighbours, so each member is a
-neighbour of its canonical, and a document that arrives later in the order never takes members from one before it.
-
-``connected``: chains count. A group is a connected component, its first document the canonical; members need not be its
-neighbours.
-
-Arrays only; numpy is loaded here, so callers import this module when they first need it.
-
-The groups that a rule makes of a table of documents: canonicals, distances, similarities, and what has to be rewritten.
-
-Pure; numpy is loaded here, so callers import this module when they first need it.
+Places are in canonical order, the preferred document first. ``star``: a document is canonical if no neighbour
+before it is (the lexicographically first maximal independent set); every other document joins the first
+canonical among its neighbours, so a later document never takes members from an earlier one. ``connected``: a
+group is a connected component, its first document the canonical; members need not be its neighbours. No
+requests.
 """
 
 from __future__ import annotations
@@ -62,28 +52,14 @@ def group_fingerprints(
     resources: Resources = _USUAL,
 ) -> Places:
     """
-    Return, for each fingerprint, the place of its canonical; its own where it is one.
+    Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
 
-    Identical fingerprints are one to both rules, so they are collapsed before pairs are made, and any number of
-    copies costs nothing. Memory: 16 bytes a fingerprint and ``memory_bytes`` of *resources* while pairs are made, 24
-    to 34 bytes a fingerprint afterwards, and 8 bytes a pair; beyond 160 MB pairs are spilled, if *resources* say where.
+    Copies cost nothing. Memory: 16 bytes a fingerprint and ``memory_bytes`` while pairs are made, then 24 to 34
+    bytes a fingerprint and 8 bytes a pair; with ``spill``, pairs beyond 160 MB go to a file.
 
-    Args:
-        fingerprints:
-            In canonical order, ``numpy.uint64``.
-        max_distance:
-            Largest distance of neighbours in bits, inclusive, 0 to 64.
-        rule:
-            ``"star"`` or ``"connected"``.
-        resources:
-            What the search for pairs may use.
-
-    Examples:
-        >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
-        >>> group_fingerprints(chain, 2).tolist()
-        [0, 0, 2]
-        >>> group_fingerprints(chain, 2, rule="connected").tolist()
-        [0, 0, 0]
+    >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
+    >>> group_fingerprints(chain, 2).tolist(), group_fingerprints(chain, 2, rule="connected").tolist()
+    ([0, 0, 2], [0, 0, 0])
     """
     ordered, places = sort_places(np.ascontiguousarray(fingerprints, np.uint64))
     is_first = np.ones(len(ordered), np.bool_)
@@ -116,25 +92,7 @@ def group_documents(
     similarity: float = 0.0,
     resources: Resources = _USUAL,
 ) -> Places:
-    """
-    Return, for each of *documents*, the place of its canonical, where more than the distance decides about neighbours.
-
-    Args:
-        documents:
-            In canonical order.
-        max_distance:
-            Largest distance of neighbours in bits, inclusive, 0 to 64.
-        rule:
-            ``"star"`` or ``"connected"``.
-        span:
-            Largest difference of their dates, in their unit, where they have dates.
-        sets:
-            Their texts, prepared; ``None`` where texts are not compared.
-        similarity:
-            Smallest similarity of the texts of neighbours.
-        resources:
-            What the search for pairs may use.
-    """
+    """Return the place of each document's canonical, where more than the distance makes neighbours."""
     nodes = Nodes(documents, span=span)
     # Nodes are sorted by fingerprint: the rules want them in canonical order.
     order = np.argsort(nodes.first)
@@ -158,9 +116,7 @@ def group_documents(
 def group_pairs(
     count: int, pairs: Iterable[tuple[Places, Places]], rule: Rule, resources: Resources = _USUAL
 ) -> Places:
-    """
-    Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours.
-    """
+    """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
     with Edges(count, pairs, resources.spill) as edges:
         return _star(count, edges) if rule == "star" else _connected(count, edges)
 
@@ -238,21 +194,10 @@ _MOST_SHARED = 1_000
 @dataclass(frozen=True, slots=True)
 class Texts:
     """
-    The texts of documents, as far as they were read.
+    The texts of documents as far as they were read; the arrays have a row for each place.
 
-    Attributes:
-        sets:
-            The different texts, prepared.
-        numbers:
-            For each place the number of its text; -1 where none was read.
-        unread:
-            How many texts were asked for and could not be read.
-        versions:
-            For each place the ``_seq_no`` and ``_primary_term`` of the document when its text was read; -1 where it was
-            not. ``None`` where nobody asked for them.
-        lengths:
-            For each place how many characters its text has; 0 where none was read. ``None`` where nobody asked for
-            them.
+    *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read, *lengths* in
+    characters are 0. *unread* counts the texts that were asked for and could not be read.
     """
 
     sets: PreparedTexts
@@ -264,21 +209,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """
-    The groups that a rule makes of a table.
-
-    Attributes:
-        table:
-            The documents.
-        canonical:
-            For each, the place of its canonical; its own where it is one.
-        distance:
-            Distances to it, in bits.
-        states:
-            What the documents say of their group now, hashed.
-        texts:
-            Their texts; ``None`` where the grouping does not compare texts.
-    """
+    """The groups that a rule makes of a table; *states* hash the group fields that documents have."""
 
     table: Table
     canonical: NDArray[np.int64]

@@ -1,12 +1,8 @@
 """
-Dates as a server reads them from a document, for the formats that most mappings use.
+What decides besides fingerprints whether two documents are neighbours: text, keyword values, date.
 
-Pure. A date in another format is not guessed: the caller is told that it cannot be read.
-
-What decides beside the fingerprints whether two documents are neighbours: text, value of a keyword field, date.
-
-Pure. What neighbours are is defined by ``rule.Grouping``; how these values are read from a document that is being
-written is in ``read_content``, and from an index in ``flows.grouping.contents``.
+No requests: ``ingest.read_content`` reads the values from new documents, ``contents_flow`` from an index. A
+date in a format that is not known here is never guessed.
 """
 
 from __future__ import annotations
@@ -93,20 +89,11 @@ _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 
 def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
     """
-    Return the moment that a server reads from *value*, in milliseconds since 1970; ``None`` if it cannot be read here.
+    Return the moment that a server reads from *value*, in milliseconds since 1970, or ``None``.
 
-    Read are ISO 8601 dates with four digits of the year (``strict_date_optional_time``, ``strict_date_time`` and the
-    like), ``epoch_millis``, ``epoch_second``, and patterns such as ``yyyy-MM-dd HH:mm:ss``. A date without a zone is in
-    UTC, as on the server.
-
-    Args:
-        value:
-            A value of the field in a document: a string, a number or a datetime.
-        date_format:
-            ``format`` of the field's mapping: formats that are tried in order, with ``||`` between them. ``None``
-            where the mapping has none.
-        with_nanos:
-            Whether parts of a millisecond count: for the type ``date_nanos``.
+    ``None``: the format or value is not read here. A date without a zone is in UTC, as on the server.
+    *date_format* is the ``format`` of the mapping, if it has one. *with_nanos* keeps parts of a millisecond, for
+    ``date_nanos``.
     """
     if isinstance(value, datetime):
         value = value.isoformat()
@@ -131,9 +118,7 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
 
 @lru_cache(maxsize=16)  # the documents of a batch have the same moment
 def to_moment(milliseconds: int) -> str:
-    """
-    Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds.
-    """
+    """Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds."""
     whole = min(milliseconds, (_LAST - _EPOCH) // timedelta(milliseconds=1))
     moment = _EPOCH + timedelta(milliseconds=whole)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -173,16 +158,7 @@ def _offset(zone: str | None) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """
-    Why a document cannot be compared.
-
-    Attributes:
-        kind:
-            ``"text"``: it has no text that can be read. ``"date"``: its date is in a format that is not read here.
-            ``"partial"``: it is a partial update without the field. ``"not_read"``: its shard did not answer.
-        detail:
-            What more is known, such as the name of the field.
-    """
+    """Why a document cannot be compared; ``"not_read"`` means that its shard did not answer."""
 
     kind: Literal["text", "date", "partial", "not_read"]
     detail: str = ""
@@ -201,21 +177,7 @@ class Unread:
 
 
 class Content:
-    """
-    What one document is compared by; its text is prepared when it is first compared.
-
-    Memory: the text, and after the first comparison 8 bytes for each of its distinct shingles, or units, instead.
-
-    Args:
-        text:
-            Its text; ``None`` where texts are not compared, or it was not read.
-        per:
-            Its values of the field ``per``, as :func:`per_of` returns them.
-        moment:
-            Its date of the field ``within``, as :func:`moment_of` returns it.
-        unread:
-            Why it cannot be compared; ``None`` where it can.
-    """
+    """What a document is compared by; its first comparison replaces its text by 8 bytes a shingle or unit."""
 
     __slots__ = ("_prepared", "_text", "digest", "moment", "per", "unread")
 
@@ -276,17 +238,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """
-    The result of a comparison.
-
-    Attributes:
-        are_neighbours:
-            Whether the two are neighbours, if their fingerprints are near enough.
-        similarity:
-            How similar their texts are; ``None`` where that was not computed.
-        unread:
-            Why they could not be compared; ``None`` where they could.
-    """
+    """The result of comparing two documents whose fingerprints are near; *similarity* only if computed."""
 
     are_neighbours: bool
     similarity: Score | None = None
@@ -300,11 +252,7 @@ _NO_CONTENT = Content(unread=Unread("text"))
 
 
 def compare_contents(first: Content | None, second: Content | None, grouping: Grouping) -> Comparison:
-    """
-    Return whether two documents, whose fingerprints are near enough, are neighbours under *grouping*.
-
-    The cheap conditions are judged first; texts are compared last.
-    """
+    """Return whether two documents, whose fingerprints are near enough, are neighbours under *grouping*."""
     if grouping.is_by_distance_alone:
         return _YES
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
@@ -338,9 +286,7 @@ def _compare_texts(first: Content, second: Content, bound: float, measure: TextM
 
 
 def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
-    """
-    Prepare the texts of all of *contents* that are not prepared yet: several times faster than one by one.
-    """
+    """Prepare the texts of all of *contents* that are not prepared yet: several times faster than one by one."""
     pending: dict[bytes, list[Content]] = {}
     for each in contents:
         if each.pending_text is not None:
@@ -352,16 +298,10 @@ def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
 
 
 def per_of(values: Iterable[Any]) -> tuple[str, ...]:
-    """
-    Return the *values* of a keyword field in one document, as they are compared: each once, in order.
-    """
+    """Return the *values* of a keyword field in one document, as they are compared: each once, in order."""
     return tuple(sorted(set(map(str, values))))
 
 
 def moment_of(values: Iterable[Any]) -> Decimal | None:
-    """
-    Return the date that counts of the *values* of a date field, in milliseconds since 1970: the earliest.
-
-    ``None`` without a value. Exact: a ``date_nanos`` has parts of a millisecond, and a server shows them.
-    """
+    """Return the earliest of the dates *values*, exact, in milliseconds since 1970; ``None`` without one."""
     return min((Decimal(str(each)) for each in values), default=None)

@@ -1,87 +1,49 @@
 """
-Reads from an index what its documents are compared by: present text, value of ``per``, date of ``within``.
+Reads from an index what documents are compared by; finds and removes stale ``contained_in`` tags.
 
-How two documents are compared is in ``index.grouping.content``; nothing is decided here.
-
-Tags in ``contained_in``: which documents have one, which of them are true no more, and taking them out.
-
-Which document is given a tag is decided elsewhere: ``contained_lookups`` as it is written, ``flows.removal.tags`` by a
-plan.
+Nothing is compared for grouping here (``content``). Tags are written by ``ingest.contained_flow`` and
+``removal.tags_flow``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.content import Content, Unread, moment_of, per_of
 from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.verify_flow import fetch_hits
-from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
 from es_simhash.mapping.texts_flow import read_hit, text_body
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.texts.similarity import shingle_sets
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index
+from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Compute, Flow
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import Patience, retry
+from es_simhash.transport.retry_flow import Patience, refresh, retry
 from es_simhash.transport.view import Hits
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class TextFields:
-    """
-    The text fields of each concrete index.
-
-    Attributes:
-        each:
-            By name of the index.
-        others:
-            Those of an index that is not named, such as one that a rollover made meanwhile.
-    """
-
-    each: Mapping[str, Sequence[str]]
-    others: Sequence[str] = ()
-
-    def of(self, index: str) -> Sequence[str]:
-        """Return the text fields of the concrete *index*."""
-        return self.each.get(index) or self.others
-
-    @property
-    def all(self) -> list[str]:
-        """The text fields of all indices."""
-        return sorted({name for fields in (*self.each.values(), self.others) for name in fields})
-
-
 def docvalue_fields_of(grouping: Grouping) -> list[Any]:
-    """
-    Return the ``docvalue_fields`` that a search needs so that :func:`read_content` can read its hits.
-    """
+    """Return the ``docvalue_fields`` that a search needs so that :func:`read_content` can read its hits."""
     names: list[Any] = [] if grouping.per is None else [grouping.per]
     return names if grouping.within is None else [*names, {"field": grouping.within.field, "format": "epoch_millis"}]
 
 
 def read_content(hit: Mapping[str, Any], grouping: Grouping, text_fields: TextFields) -> Content:
-    """
-    Return what the document of *hit* is compared by.
-
-    The server shows keywords and dates as it indexed them, whatever the format of a date.
-    """
+    """Return what the document of *hit* is compared by: keywords and dates as the server indexed them."""
     values = hit.get("fields") or {}
     per = () if grouping.per is None else per_of(values.get(grouping.per, ()))
     moment = None if grouping.within is None else moment_of(values.get(grouping.within.field, ()))
     if grouping.similarity is None:
         return Content(per=per, moment=moment)
     try:
-        return Content(read_hit(hit, text_fields.of(hit["_index"])), per=per, moment=moment)
+        return Content(read_hit(hit, text_fields[hit["_index"]]), per=per, moment=moment)
     except InvalidInputError as error:
         return Content(per=per, moment=moment, unread=Unread("text", str(error)))
 
@@ -95,9 +57,9 @@ def fetch_contents(
     patience: Patience,
 ) -> Flow[dict[Key, Content]]:
     """
-    Return what each document *wanted* is compared by; without those that are not there any more.
+    Return what each *wanted* document is compared by, without documents that are gone.
 
-    Cost: one search for every 500 of them. It is repeated while the server is busy or shards do not answer.
+    Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
     """
     found: dict[Key, Content] = {}
 
@@ -160,30 +122,16 @@ def untag_stale(
     index: Index, resolved: Resolved, prefix: str, *, ids: Collection[str] | None = None, dry_run: bool = False
 ) -> Flow[tuple[int, list[Failure]]]:
     """
-    Remove the tags that name a document which is gone, or contains the tagged one no longer.
+    Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
 
-    The share by which a tag was written is not recorded: the smallest that may be asked for counts. A text that cannot
-    be read says nothing. Cost: the tags are read, and for every 250 a search of the texts of both documents.
-
-    Args:
-        index:
-            What is searched.
-        resolved:
-            The concrete indices behind it.
-        prefix:
-            Name of the object that holds the fields.
-        ids:
-            Only tags that name one of these documents; ``None`` for all.
-        dry_run:
-            Whether tags are only counted.
-
-    Returns:
-        How many tags were removed, and the failures of others.
+    The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
+    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250
+    a search of the texts of both documents.
     """
     if all(each.passages is None for each in resolved.each.values()):
         return 0, []
     tags = list((yield from read_tags(index, prefix, ids=None if ids is None else sorted(ids))).items())
-    text_fields = TextFields({name: own.text_fields for name, own in resolved.each.items()})
+    text_fields = resolved.text_fields
     removed, failures = 0, []
     for begin in range(0, len(tags), BATCH):
         part = dict(tags[begin : begin + BATCH])
@@ -208,7 +156,7 @@ def _read_texts(index: Index, ids: Collection[str], text_fields: TextFields) -> 
         for hit in hits:
             key = document_key(hit)
             try:
-                found[key] = read_hit(hit, text_fields.of(key.index))
+                found[key] = read_hit(hit, text_fields[key.index])
             except InvalidInputError:
                 found[key] = None
 

@@ -1,6 +1,4 @@
-"""
-Groups as the documents say, as a stream. Nothing is written.
-"""
+"""Groups as the group fields of the documents say, as a stream. Nothing is written."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.near_dups import NearDup
+from es_simhash.lookup.options import Verified
 from es_simhash.lookup.query import check_filter, check_source
-from es_simhash.lookup.verification import Verified
 from es_simhash.lookup.verify_flow import FETCH, fetch_texts
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields
@@ -27,8 +25,7 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.presets import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.names import Index, Key, check_index, document_key
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
 from es_simhash.transport.view import Hits
@@ -87,30 +84,7 @@ class Group(Tabular):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """
-    Which groups are shown, and how: the keyword arguments of the client's method.
-
-    Attributes:
-        sort:
-            ``"id"``, or ``"size"``: the groups with the most duplicates first.
-        min_size:
-            Fewest documents of a group.
-        filter:
-            A query, or several; only groups of which a document matches all of them.
-        source:
-            Fields of the documents to return.
-        preset:
-            A preset: its max_distance and similarity are limits for members.
-        verify:
-            Smallest similarity of a member's present text to that of its canonical; ``True`` for that of the preset,
-            else .8; a :class:`Verification` for another measure.
-        contained:
-            Whether the documents that are tagged as contained in each canonical are returned too.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """Which groups are shown, and how: the keyword arguments of the client's method, checked."""
 
     sort: Literal["id", "size"] = "id"
     min_size: int = 2
@@ -176,8 +150,7 @@ def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flo
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
         raise MappingError("the index was never grouped: ingest with on_duplicate, or run reconcile, first")
     if options.limits().similarity is not None:
-        own_fields = {name: own.text_fields for name, own in resolved.each.items()}
-        require_text_fields(own_fields, "texts cannot be compared", "leave verify and preset out")
+        require_text_fields(resolved.text_fields, "texts cannot be compared", "leave verify and preset out")
     return resolved
 
 
@@ -301,7 +274,7 @@ class _Reader:
         return compared
 
     def _prepare(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
-        fields_of = {name: own.text_fields for name, own in self._resolved.each.items()}
+        fields_of = self._resolved.text_fields
         sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
             part = [each.key for each in members if fields_of[each.index] == fields]

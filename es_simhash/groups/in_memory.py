@@ -1,8 +1,4 @@
-"""
-Near-duplicates among the hits of one page. No server is asked here.
-
-``all_pairs`` finds the pairs of many fingerprints, and ``index.resident`` those near one.
-"""
+"""Near-duplicates among the hits of one page. No requests."""
 
 from __future__ import annotations
 

@@ -1,31 +1,11 @@
 """
-Families of keys such that any two fingerprints within a distance agree in all bits of at least one key.
+Families of keys such that near fingerprints agree in at least one key; scans, and the cost model.
 
-Plain integers: no arrays, and no estimate of what a family costs (``cost``).
-
-The bits are cut into parts. Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two fingerprints that
-differed in more than r_i bits of every part would differ in at least ``sum(r_i + 1) > max_distance`` bits, so they
-differ in at most r_i bits of some part i (general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). Cut this part into
-``agreeing + r_i`` pieces: at most r_i of them contain a difference, so at least ``agreeing`` pieces are equal. The keys
-of a part are therefore all choices of ``agreeing`` of its pieces (Manku, Jain and Sarma, WWW 2007, who have one part).
-
-Bits that are left out of all parts change nothing in this proof: fingerprints within a distance are also within it in
-any choice of their bits.
-
-Moving the bits of a key to the top of fingerprints, so that sorting these brings equal keys together.
-
-Each bit of the key that is below the top changes places with a bit at the top that is not of the key. Nothing else
-moves, so the same exchange moves the bits back, and the distance of two fingerprints stays what it was.
-
-Comparing fingerprints whose keys are equal: candidates in, near pairs out, a bounded number at once.
-
-The fingerprints are sorted and have their key at the top, so those with an equal key, a bucket, stand side by side.
-Only places in an array come out; whether a pair was found by another key before is decided in ``join``.
-
-Choosing the family of keys that costs least for a set of fingerprints: the cost model.
-
-A wrong estimate makes the search for pairs slower, never less exact. How evenly keys are spread is measured in a
-sample.
+Proof: cut the bits into parts with radii r_i, ``sum(r_i + 1) = max_distance + 1``. A pair that differs in
+more than r_i bits of every part is not near, so a near pair differs in at most r_i bits of some part i
+(general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). Of its ``agreeing + r_i`` pieces at least
+``agreeing`` are equal; the keys are all choices of ``agreeing`` pieces (Manku, Jain and Sarma, WWW 2007, with
+one part). This holds for any choice of bits. A wrong cost estimate makes the search slower, never less exact.
 """
 
 from __future__ import annotations
@@ -47,17 +27,7 @@ MOST_KEYS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """
-    One way to choose keys.
-
-    Attributes:
-        max_distance:
-            The distance in bits that it is for, inclusive.
-        parts:
-            Into how many parts the bits are cut; 0 for the family of one key without bits, in which all agree.
-        agreeing:
-            Of how many pieces a key consists.
-    """
+    """One way to choose keys, each of *agreeing* pieces; 0 *parts* is one key without bits."""
 
     max_distance: int
     parts: int
@@ -80,14 +50,7 @@ class Family:
         return sum(comb(self.agreeing + radius, radius) for radius in self.radii) if self.parts else 1
 
     def keys(self, bits: Sequence[int]) -> list[int]:
-        """
-        Return the keys as masks of a fingerprint.
-
-        Args:
-            bits:
-                Numbers of the bits that keys are made of, in the order in which they are cut; at least as many as there
-                are pieces.
-        """
+        """Return the keys as masks; *bits* are bit numbers in the order of cutting, no fewer than pieces."""
         if not self.parts:
             return [0]
         keys, cuts = [], iter(_cut(bits, self.pieces))
@@ -106,9 +69,7 @@ def _cut(bits: Sequence[int], pieces: int) -> Iterator[int]:
 
 @cache
 def families(bits: int, max_distance: int) -> tuple[Family, ...]:
-    """
-    Return the families for fingerprints of so many *bits*; the last one has a single key without bits.
-    """
+    """Return the families for fingerprints of so many *bits*; the last one has a single key without bits."""
     found = []
     for parts in range(1, max_distance + 2):
         for agreeing in range(1, bits + 1):
@@ -127,13 +88,7 @@ WINDOW = 1 << 15
 
 
 class Swaps:
-    """
-    The exchange of bits for one key.
-
-    Args:
-        key:
-            The bits of the key, as a mask.
-    """
+    """The exchange that moves the bits of *key*, a mask, to the top; distances stay the same."""
 
     def __init__(self, key: int) -> None:
         self.width = key.bit_count()
@@ -215,17 +170,7 @@ _LIMITS = _band_limits()
 
 
 def scan(values: Fingerprints, width: int, max_distance: int) -> Iterator[PlacePairs | slice]:
-    """
-    Yield the pairs of places within *max_distance* whose keys are equal; for each hot bucket, its places instead.
-
-    Args:
-        values:
-            Sorted, with the key at the top.
-        width:
-            How many bits the key has, 1 or more.
-        max_distance:
-            Largest distance in bits, inclusive.
-    """
+    """Yield near pairs of places with equal top *width* bits in sorted *values*; hot buckets as slices."""
     begin, low = 0, np.uint64((1 << (BITS - width)) - 1)
     while begin < len(values):
         end = min(begin + SCAN_WINDOW, len(values))
@@ -301,17 +246,7 @@ def _compare_band(
 
 
 def every_pair(values: Fingerprints, max_distance: int, rows: slice | None = None) -> Iterator[PlacePairs]:
-    """
-    Yield the pairs of places of *values* within *max_distance*, comparing each with every other one.
-
-    Args:
-        values:
-            In any order.
-        max_distance:
-            Largest distance in bits, inclusive.
-        rows:
-            Which places are the first of a pair; by default all.
-    """
+    """Yield the pairs of places within *max_distance*, comparing all; *rows* are the first places."""
     first, last, _ = (rows or slice(None)).indices(len(values))
     columns = BLOCK // _ROWS
     for top in range(first, last, _ROWS):
@@ -334,17 +269,7 @@ _TRIED = 8
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """
-    What the parts of a join cost, in nanoseconds of one core.
-
-    Attributes:
-        element:
-            To move, sort and scan one fingerprint.
-        candidate:
-            To compare one candidate.
-        join:
-            To begin one join.
-    """
+    """Nanoseconds of one core to move, sort and scan an element, compare a candidate and begin a join."""
 
     element: float
     candidate: float
@@ -363,21 +288,10 @@ def choose_keys(
     costs: Costs | None = None,
 ) -> list[int]:
     """
-    Return the keys that find all pairs of *values* within *max_distance* at the least estimated cost.
+    Return the keys that find all near pairs of distinct *values* at the least estimated cost.
 
-    The same values in the same order always get the same keys.
-
-    Args:
-        values:
-            Distinct fingerprints.
-        bits:
-            The bits that keys may be made of.
-        max_distance:
-            Largest distance in bits, inclusive.
-        count:
-            How many fingerprints there are, where *values* are a random sample of them.
-        costs:
-            What the parts of a join cost; by default in the memory of this process.
+    The same values in the same order always get the same keys. *count*: how many fingerprints there are, if
+    *values* are a random sample of them.
     """
     costs = costs or IN_MEMORY
     count = len(values) if count is None else count

@@ -1,9 +1,8 @@
 """
-Which documents are neighbours, where more than the distance decides: their texts, a keyword, their dates.
+Which documents are neighbours, where more than the distance decides. Loads numpy: import lazily.
 
-Documents that nothing tells apart are one node, so that any number of copies costs nothing. Candidates are the pairs of
-nodes that distance, keyword and dates allow; a comparison of their texts makes neighbours of them. Arrays only; numpy
-is loaded here, so callers import this module when they first need it.
+Documents that nothing tells apart are one node, so any number of copies costs nothing. Texts are compared
+last.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ PlacePairs = tuple[Places, Places]
 _T = TypeVar("_T", np.uint64, np.int64)
 
 MISSING = np.iinfo(np.int64).min
-_USUAL = Resources()
 """The date of a document without one, which has no neighbours."""
+_USUAL = Resources()
 # Dates beyond this are moved to it, so that a span can be added to them.
 _LATEST = 2**62 - 1
 
@@ -48,17 +47,10 @@ class PreparedTexts(Protocol):
 @dataclass(frozen=True, slots=True)
 class Documents:
     """
-    What decides about neighbours, for documents in canonical order; ``None`` where something does not.
+    What decides about neighbours, in canonical order; ``None`` for what does not decide.
 
-    Attributes:
-        fingerprints:
-            Their fingerprints.
-        per:
-            A number for each value of the keyword field; -1 for a document without one, which has no neighbours.
-        dates:
-            Their dates as whole numbers of one unit, or :data:`MISSING`.
-        texts:
-            The number of each text among the different ones; -1 for a document without, which has no neighbours.
+    *dates* are whole numbers of one unit, or :data:`MISSING`; *per* and *texts* are numbers of values, or -1. A
+    document without a value has no neighbours.
     """
 
     fingerprints: NDArray[np.uint64]
@@ -79,17 +71,7 @@ class Documents:
 
 
 class Nodes:
-    """
-    Documents as nodes, sorted by fingerprint, keyword, date and text.
-
-    Memory: about 150 bytes a document.
-
-    Args:
-        documents:
-            The documents, in canonical order.
-        span:
-            Largest difference of dates, in their unit, inclusive.
-    """
+    """Documents as nodes, about 150 bytes each; *span*, inclusive, is in the unit of their dates."""
 
     def __init__(self, documents: Documents, *, span: int = 0) -> None:
         places = np.flatnonzero(documents.has_all())
@@ -173,19 +155,7 @@ def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]
 def similar_pairs(
     pairs: PlacePairs, texts: NDArray[np.int64], sets: PreparedTexts, similarity: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """
-    Return which of *pairs* have texts of at least *similarity*, and the similarities of those.
-
-    Args:
-        pairs:
-            Pairs of places.
-        texts:
-            The number of the text of each place.
-        sets:
-            The texts, prepared.
-        similarity:
-            Smallest similarity by their measure, 0 to 1.
-    """
+    """Return which *pairs* have texts of at least *similarity*, and similarities, exact only for those."""
     left, right = texts[pairs[0]], texts[pairs[1]]
     sizes = sets.sizes
     small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])

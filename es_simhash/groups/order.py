@@ -1,12 +1,4 @@
-"""
-The canonical order: which document of a group is preferred as its canonical.
-
-An order is a list of keys. Plain values, checked and compared; nothing is read here.
-
-What finding all pairs may use of the machine: threads, memory, and a file for what memory does not hold.
-
-Values only: no thread is started and no file is opened here.
-"""
+"""The canonical order of documents, and the resources for finding all pairs: plain values, checked."""
 
 from __future__ import annotations
 
@@ -36,15 +28,8 @@ class OrderKey:
     """
     One key of a canonical order.
 
-    Attributes:
-        kind:
-            ``"id"``, ``"longest"``, ``"preference"`` (values of a keyword field) or ``"field"`` (a date or number).
-        field:
-            The field that is compared; empty for ``"id"`` and ``"longest"``.
-        is_descending:
-            Whether the latest or largest comes first; for ``"field"``.
-        values:
-            For ``"preference"``: the values, the preferred one first; ``"*"`` stands for all that are not named.
+    *kind*: ``"preference"`` compares values of a keyword field, ``"field"`` a date or number. *values* has the
+    preferred one first; ``"*"`` stands for all that are not named.
     """
 
     kind: Literal["id", "longest", "preference", "field"]
@@ -53,15 +38,7 @@ class OrderKey:
     values: tuple[str, ...] = ()
 
     def rank(self, values: Iterable[Any]) -> float:
-        """
-        Return the place of a document by this key: smaller is preferred.
-
-        Of several values the preferred one counts. A document without a value comes last, in every direction.
-
-        Args:
-            values:
-                The values of the field in one document: strings of a keyword, numbers, or moments in milliseconds.
-        """
+        """Return the rank of a document: smallest is preferred, no value is last. Dates are in milliseconds."""
         if self.kind == "preference":
             return float(min(map(self._place, values), default=inf))
         numbers = [float(value) for value in values]
@@ -78,15 +55,10 @@ def parse_key(text: str) -> OrderKey:
     """
     Return the key that *text* names.
 
-    Raises:
-        TypeError: If it is not a string.
-        InvalidInputError: If it names no key.
-
-    Examples:
-        >>> parse_key("source:xinhua>reuters>*").values
-        ('xinhua', 'reuters', '*')
-        >>> parse_key("-views").is_descending
-        True
+    >>> parse_key("source:xinhua>reuters>*").values
+    ('xinhua', 'reuters', '*')
+    >>> parse_key("-views").is_descending
+    True
     """
     if not isinstance(text, str):
         raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(text).__name__}")
@@ -112,15 +84,7 @@ def parse_key(text: str) -> OrderKey:
 
 
 def check_order(canonical: Canonical) -> tuple[str, ...]:
-    """
-    Return the keys of *canonical* as they are recorded: without an ``"id"`` at the end of others.
-
-    The id always decides last, so it need not be named.
-
-    Raises:
-        TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If it names no key, one twice, or a key after ``"id"``.
-    """
+    """Return the keys of *canonical* as recorded, without a last ``"id"``: the id always decides last."""
     if not isinstance(canonical, (str, list, tuple)):
         raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
     keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
@@ -147,20 +111,10 @@ MOST_BYTES = 1 << 50
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """
-    What finding all pairs may use.
+    What finding all pairs may use; ``None``: one thread a core, 2 GiB, no file.
 
-    Attributes:
-        threads:
-            How many threads search; ``None`` for one for each core.
-        memory_bytes:
-            How much all threads together sort at once, in bytes; ``None`` for 2 GiB. Fingerprints, ids and the pairs
-            of a grouping come on top.
-        spill:
-            Opens an empty temporary file, for the pairs that memory does not hold; ``None`` keeps all in memory.
-
-    Raises:
-        TypeError: If threads or memory_bytes is no int.
-        InvalidInputError: If one is out of range.
+    *memory_bytes* is what all threads together sort at once; fingerprints, ids and the pairs of a grouping need
+    memory in addition. *spill* opens an empty temporary file for the pairs that memory cannot keep.
     """
 
     threads: int | None = None

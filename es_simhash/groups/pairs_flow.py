@@ -1,6 +1,4 @@
-"""
-All pairs of near-duplicates in an index or between two, as a stream. Nothing is written.
-"""
+"""All pairs of near-duplicates in an index or between two, as a stream. Nothing is written."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from es_simhash.errors import SchemeMismatchError
 from es_simhash.groups.order import Resources
 from es_simhash.groups.read_flow import read_all, read_texts
 from es_simhash.groups.rule import Grouping, GroupingRequest
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
@@ -79,23 +77,12 @@ def pairs(
     context: Context, index: Index, against: Index | None, request: GroupingRequest, resources: Resources
 ) -> Flow[None]:
     """
-    Emit a :class:`Pair` for every two near-duplicates in *index*, or for one in *index* and one in *against*.
+    Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
 
-    A document that both names reach makes no pair with itself. By default texts are not compared; where they are, a
-    document whose text cannot be read makes no pair. Memory: about 100 bytes for each document, and where texts are
-    compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is read.
-        against:
-            Another; ``None`` for pairs within *index*.
-        request:
-            The limits: max_distance, preset and verify count.
-        resources:
-            What the search may use.
+    A document that both names reach makes no pair with itself. By default texts are not compared; where they are,
+    a document whose text cannot be read makes no pair. Of *request* only max_distance, preset and verify count.
+    Memory: about 100 bytes a document, and where texts are compared the shingles of those that have a candidate,
+    in a temporary file beyond 256 MiB.
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
@@ -136,10 +123,10 @@ def _read_texts(context: Context, index: Index, against: Index | None, table: Ta
     names = [
         name for each in (index, against) if each is not None for name in ([each] if isinstance(each, str) else each)
     ]
-    text_fields: dict[str, tuple[str, ...]] = {}
+    text_fields = TextFields()
     for name in names:
         each = yield from read_settings_by_index(context, name)
-        text_fields |= {concrete: own.text_fields for concrete, own in each.items()}
+        text_fields.update({concrete: own.text_fields for concrete, own in each.items()})
     require_text_fields(text_fields, "texts cannot be compared", "leave verify and preset out")
     places = yield Compute(table.with_candidates, (limits.max_distance,))
     return (yield from read_texts(names, table, places.tolist(), text_fields, limits.measure))

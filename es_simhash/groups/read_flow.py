@@ -1,12 +1,4 @@
-"""
-Reading the documents with fingerprints of an index into a table: all of them, or those that a change may concern.
-
-Nothing is grouped and nothing is written here.
-
-Reading the texts of documents that may be neighbours, prepared for their comparison, in bounded memory.
-
-What is done with them is in ``index.grouping``.
-"""
+"""Reads the fingerprinted documents of an index and their texts: all, or those that a change may concern."""
 
 from __future__ import annotations
 
@@ -14,22 +6,30 @@ import hashlib
 import tempfile
 import weakref
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.groups.lookups_flow import GroupLookups
 from es_simhash.groups.rule import Grouping
+from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.options import Options
+from es_simhash.lookup.question_flow import Question, Subject, index_stats
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
+from es_simhash.mapping.confirmation_flow import check_unchanged, while_unchanged
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index
+from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import read_each, read_pages
 from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.transport.retry_flow import Patience, attempt
 from es_simhash.transport.view import Hits
 
 if TYPE_CHECKING:
@@ -38,6 +38,99 @@ if TYPE_CHECKING:
 
     from es_simhash.groups.assign import Texts
     from es_simhash.groups.table import Row, Table
+
+
+# A writer plans for at least so many documents: a small index may grow before its size is read again.
+SMALLEST = 1_000_000
+ATTEMPTS = 8
+# Documents with more fingerprints than these are asked for by block terms.
+MOST_KNOWN = 1_000
+
+
+class GroupLookups:
+    """Many lookups at once in one index; *documents* counts those with fingerprints, after ``prepare``."""
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        *,
+        max_distance: int,
+        canonicals_only: bool = False,
+        source: bool = False,
+    ) -> None:
+        names = self._fields = Fields(context.prefix)
+        self._patience = Patience(ATTEMPTS)
+        options = Options(
+            max_distance=max_distance,
+            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
+            source=source or [names.group, names.duplicate_of, names.at],
+            on_incomplete="return",
+        )
+        self.documents = 0
+        self._subject = Subject(context, index, settings, IndexStats(), options)
+
+    def prepare(self) -> Flow[None]:
+        """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
+        found = (yield from index_stats(self._subject.context, self._subject.index, again=True)) or IndexStats()
+        self.documents = found.documents
+        stats = replace(found, documents=max(found.documents, SMALLEST))
+        self._subject = replace(self._subject, stats=stats)
+
+    def batch(self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None) -> Batch:
+        """Return the request for one or more *fingerprints*; *known*: fingerprints of the index near each."""
+        near = {wanted: each for wanted, each in (known or {}).items() if len(each) <= MOST_KNOWN}
+        ordered = sorted(fingerprints, key=lambda each: each not in near)  # those asked alike share searches
+        return make_batch([Question(self._subject, each, known=near.get(each)) for each in ordered])
+
+    @property
+    def milliseconds(self) -> float:
+        """How long one lookup by block terms is expected to take the server."""
+        return self._subject.milliseconds
+
+    def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
+        """
+        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
+
+        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
+        even then is returned and marked so; a refusal for another reason raises.
+        """
+        subject = self._subject
+        outcomes = yield from while_unchanged(
+            subject.context,
+            subject.index,
+            subject.settings,
+            lambda: take_answer(batch, answer, patience=self._patience),
+        )
+        found: dict[int, NearDups] = {}
+        for question, outcome in zip(batch.questions, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+            found[question.fingerprint] = outcome
+        return found
+
+    def ask(
+        self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
+    ) -> Flow[dict[int, NearDups]]:
+        """Return the documents near each of *fingerprints*, in one request; *known* as for :meth:`batch`."""
+        if not fingerprints:
+            return {}
+        yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
+        batch = self.batch(fingerprints, known=known)
+        return (yield from self.take(batch, (yield from attempt(batch.call()))))
+
+    def group_of(self, found: NearDup) -> str | None:
+        """Return the group that *found* is in; ``None`` if it never was grouped."""
+        return self._read(found, self._fields.group)
+
+    def at_of(self, found: NearDup) -> str:
+        """Return when *found* was grouped; empty, and so before all others, if it never was."""
+        return self._read(found, self._fields.at) or ""
+
+    @staticmethod
+    def _read(found: NearDup, name: str) -> str | None:
+        return None if found.source is None else read_text(found.source, (name,))
 
 
 PAGE = 5_000
@@ -49,21 +142,25 @@ ASKED = 200
 BUCKETS = 1_000
 
 
-def read_all(context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None) -> Flow[None]:
-    """
-    Add every document of *index* that has a fingerprint and matches *query* to *table*.
-
-    Raises:
-        IncompleteSearchError: If some documents could not be read.
-    """
+def read_all(
+    context: Context,
+    index: Index,
+    table: Table,
+    query: Mapping[str, Any] | None = None,
+    *,
+    leave: Collection[str] = (),
+) -> Flow[None]:
+    """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
 
     def add(hits: Hits) -> Flow[bool]:
         yield Compute(table.add, (hits,))
         yield Tell(Progress(len(table), None, "reading documents"))
         return False
 
-    clauses = [{"exists": {"field": Fields(context.prefix).fingerprint}}, *([query] if query else [])]
-    body = {**table.search_body(), "query": {"bool": {"filter": clauses}}}
+    fields = Fields(context.prefix)
+    clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
+    left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
+    body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
     check_whole((yield from read_pages(index, body, add, page=PAGE)))
 
 
@@ -75,14 +172,14 @@ def read_touched(
     query: Mapping[str, Any],
     *,
     may_lack: bool = True,
+    leave: Collection[str] = (),
 ) -> Flow[None]:
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
 
-    Without *may_lack*, no canonical was deleted, and none is looked for.
-
-    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance.
-    Groups lie within connected components, so grouping these documents alone gives the same as grouping all.
+    These are the documents connected with them, or with documents that lost their canonical, by steps of
+    max_distance. Groups lie within connected components, so grouping these documents alone gives the same as
+    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
@@ -95,7 +192,7 @@ def read_touched(
         yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
     reached = yield from _flood(context, index, grouping, seeds)
     for part in _parts(sorted(reached), BUCKETS):
-        yield from read_all(context, index, table, {"ids": {"values": part}})
+        yield from read_all(context, index, table, {"ids": {"values": part}}, leave=leave)
 
 
 class _Seeds:
@@ -158,7 +255,7 @@ def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]
     return found
 
 
-def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
+def lost_canonicals(index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset()) -> Flow[list[str]]:
     """Return the ids that documents name as their canonical, and that are missing or no canonicals."""
     lost: list[str] = []
     after: Any = None
@@ -185,7 +282,7 @@ def lost_canonicals(index: Index, fields: Fields) -> Flow[list[str]]:
             there.update(hit["_id"] for hit in hits)
 
         check_whole((yield from read_each(index, {"query": query, "_source": False}, note, page=PAGE)))
-        lost += [each for each in named if each not in there]
+        lost += [each for each in named if each not in there or each in doubted]
         after = found.get("after_key")
         if after is None:
             return lost
@@ -196,16 +293,10 @@ MEMORY_BYTES = 256 * 2**20
 
 class TextStore:
     """
-    Different texts, prepared: in memory up to a bound, then in a temporary file that is mapped into memory.
+    Prepared texts: up to *memory_bytes* in memory, then in a memory-mapped temporary file.
 
-    Equal texts, after normalisation, are kept once. Besides the shingles or units, 8 bytes each, a text takes about 200
-    bytes of memory.
-
-    Args:
-        measure:
-            By which they will be compared.
-        memory_bytes:
-            How much memory the prepared texts may take.
+    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and
+    about 200 bytes of memory in addition.
     """
 
     def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -217,10 +308,14 @@ class TextStore:
         self._file: Any = None
         self._mapped: NDArray[np.uint64] | None = None
 
-    def add(self, text: str) -> int:
-        """Add *text*, prepared; return the number of the text, that of an equal one where there is one."""
-        prepared = self.measure.prepare([text])[0]
-        digest = hashlib.blake2b(prepared.tobytes(), digest_size=16).digest()
+    def add(self, texts: Sequence[str]) -> list[int]:
+        """Add *texts*, prepared together; return the number of each, that of an equal one where there is one."""
+        different = list(dict.fromkeys(texts))
+        numbers = dict(zip(different, map(self._number, self.measure.prepare(different)), strict=True))
+        return [numbers[each] for each in texts]
+
+    def _number(self, prepared: NDArray[np.uint64]) -> int:
+        digest = hashlib.blake2b(prepared.data, digest_size=16).digest()
         number = self._numbers.setdefault(digest, len(self._numbers))
         if number == len(self._ends) - 1:
             self._ends.append(self._ends[-1] + prepared.size)
@@ -268,26 +363,7 @@ def read_texts(
     text_fields: Mapping[str, Sequence[str]],
     measure: TextMeasure,
 ) -> Flow[Texts]:
-    """
-    Return the present texts of the documents at *places* of *table*.
-
-    Cost: one search for every 500 documents.
-
-    Args:
-        index:
-            What to search.
-        table:
-            The documents.
-        places:
-            Those whose texts are wanted.
-        text_fields:
-            Fields of the text, by name of the index.
-        measure:
-            By which the texts will be compared.
-
-    Raises:
-        IncompleteSearchError: If shards did not answer.
-    """
+    """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.assign import Texts  # noqa: PLC0415 -- loads numpy
@@ -318,7 +394,6 @@ def _add(
     rows: Mapping[int, Row],
     found: FoundTexts,
 ) -> None:
-    for place, row in rows.items():
-        text = found.texts.get(row.key)
-        if text is not None:
-            numbers[place], lengths[place] = store.add(text), len(text)
+    texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
+    places = list(texts)
+    numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]

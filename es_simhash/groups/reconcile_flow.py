@@ -1,8 +1,7 @@
 """
-Rewriting group fields that disagree with the rule, whoever wrote the documents, in whatever order.
+Rewrites group fields that disagree with the rule, whoever wrote the documents, in whatever order.
 
-The rule is applied to all documents at once in ``index.grouping.table``. Here they are read, and those that say
-something else are rewritten, each only if it is as it was when it was judged.
+The rule is applied in ``table``. A document is rewritten only if it is still as it was when it was judged.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields
 from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import resolve_index
-from es_simhash.transport.keys import Key
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Compute, Flow, Progress, Tell, noting
-from es_simhash.transport.refresh_flow import now, refresh
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.transport.names import Index, Key
+from es_simhash.transport.protocol import Compute, Flow, Progress, Tell, noting, were
+from es_simhash.transport.retry_flow import now, refresh
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
 
@@ -46,15 +44,7 @@ _USUAL = Resources()
 
 @dataclass(frozen=True, slots=True)
 class SharedId:
-    """
-    An id by which several groups are named.
-
-    Attributes:
-        id:
-            The ``_id`` of their canonicals.
-        indices:
-            Names of the indices that hold these; one twice, if two shards of it do.
-    """
+    """An id that names several groups; *indices* has an index twice if two of its shards have a canonical."""
 
     id: str
     indices: tuple[str, ...]
@@ -106,13 +96,7 @@ class Reconciled:
 
 
 def check_moment(since: str | datetime | None) -> str | None:
-    """
-    Return *since* as ``simhash.at`` holds moments.
-
-    Raises:
-        TypeError: If it is neither a datetime nor a string.
-        InvalidInputError: If a string is no ISO 8601 date, or a datetime has no time zone.
-    """
+    """Return *since* in the form of ``simhash.at``; a string without a time zone is taken as UTC."""
     if since is None:
         return None
     if isinstance(since, str):
@@ -138,40 +122,24 @@ def read_groups(
     *,
     changed: Mapping[str, Any] | None = None,
     may_lack: bool = True,
+    leave: Collection[str] = (),
     resources: Resources = _USUAL,
 ) -> Flow[tuple[Table, Groups]]:
     """
-    Return the documents of *index*, or those that changes of some may have touched, and their groups.
-
-    Where the grouping compares texts, those of the documents that have a candidate are read, once each.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is grouped.
-        resolved:
-            The concrete indices behind it.
-        grouping:
-            How they are grouped.
-        changed:
-            A query for the documents that were changed; ``None`` for all documents.
-        may_lack:
-            Whether canonicals may have been deleted, so that their members have to be found.
-        resources:
-            What the search for pairs may use; pairs that memory does not hold are in a temporary file.
+    Return the documents of *index*, or those that *changed* ones may have touched, and their groups; no
+    duplicate of *leave*.
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
-    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    text_fields = resolved.text_fields
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     resources = replace(resources, spill=TemporaryFile)
     table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
     yield from refresh(index)
     if changed is None:
-        yield from read_all(context, index, table)
+        yield from read_all(context, index, table, leave=leave)
     else:
-        yield from read_touched(context, index, table, grouping, changed, may_lack=may_lack)
+        yield from read_touched(context, index, table, grouping, changed, may_lack=may_lack, leave=leave)
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = yield Compute(table.with_candidates)
@@ -189,6 +157,7 @@ def reconcile(
     since: str | None = None,
     ids: Collection[str] | None = None,
     may_lack: bool = True,
+    leave: Collection[str] = (),
     if_grouped: bool = False,
     dry_run: bool = False,
     regroup: bool = False,
@@ -198,20 +167,16 @@ def reconcile(
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
 
-    With *regroup*, first record that the grouping is being changed, and last, when every document is rewritten, the new
-    grouping. In between, whatever reads or writes groups refuses the index, and a second run goes on.
+    With *regroup*, the change is recorded first, and the new grouping last, when every document is rewritten. In
+    between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids*
+    (at most some thousand), only groups are judged that documents grouped since then, or with these ids, may have
+    changed; without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index
+    records a grouping. Duplicates of *leave* stay as they are; the others are grouped without them. Stale
+    ``contained_in`` tags are removed: with *ids* those that name one of them, with *since* none.
 
-    With *since*, or *ids* (at most some thousand), only the groups are judged that documents grouped at that moment or
-    later, or documents with these ids, may have changed; without *may_lack*, no canonical was deleted since.
-
-    Tags ``contained_in`` that are true no more are removed, with *ids* those that name one of them, with *since* none.
-
-    With *if_grouped*, nothing is done where no index records a grouping.
-
-    Cost: all fingerprints and ids are read, or those that such documents may have touched, which one multi-search finds
-    for 200 of them, and, without *ids*, one search for tagged documents without a fingerprint; then a multi-get and a
-    bulk for every 500 documents to change. In an index with passages, the tags are read, and the texts of the two
-    documents of each.
+    Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200
+    of them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for
+    every 500 documents to change. With passages, the tags are read, and the texts of both documents of each.
     """
     query = _changed(Fields(context.prefix), since, ids)
     if regroup and query is not None:
@@ -232,13 +197,10 @@ def reconcile(
     failures: list[Failure] = []
     writers: list[_Writer] = []
 
-    def rewritten() -> int:
-        return sum(each.changed for each in writers)
-
-    with noting(lambda: f"{rewritten():,} documents were rewritten"):
+    with noting(lambda: were(sum(each.changed for each in writers), "rewritten")):
         for _ in range(ROUNDS):
             table, groups = yield from read_groups(
-                context, index, resolved, grouping, changed=query, may_lack=may_lack, resources=resources
+                context, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
             )
             wrong = yield Compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
@@ -249,7 +211,7 @@ def reconcile(
             else:
                 yield from writer.write(wrong, check)
                 yield from writer.clear(bare, check)
-                changed = rewritten()
+                changed = sum(each.changed for each in writers)
                 failures = writer.failures
             duplicates = len(groups.duplicates)
             is_settled = not failures and not writer.moved and not (dry_run and changed)

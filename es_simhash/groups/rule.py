@@ -1,11 +1,4 @@
-"""
-The span of time within which documents may be neighbours. Plain values, checked.
-
-How an index is grouped: rule, distance, verification and canonical order, as its ``_meta`` records them.
-
-Plain values, checked; read and written by every flow that groups, so that all writers of an index agree. What makes two
-documents neighbours is defined by :class:`Grouping`; the rules are in ``assign``.
-"""
+"""How an index is grouped, as its ``_meta`` records it so that all writers agree: plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +11,7 @@ from es_simhash.arguments import check_choice, check_field
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.groups.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.verification import Verification, Verified, measure_of
+from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
@@ -34,15 +27,7 @@ _SPAN = re.compile(r"([0-9]{1,15})(d|h|m|s|ms)")
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """
-    Documents are neighbours only if their dates differ by at most a span of time.
-
-    Attributes:
-        field:
-            The date field.
-        milliseconds:
-            The largest difference, inclusive.
-    """
+    """A date field, and the largest difference of dates between neighbours, inclusive."""
 
     field: str
     milliseconds: int
@@ -64,17 +49,10 @@ class Within:
 
 def parse_within(value: Within | Sequence[str]) -> Within:
     """
-    Return the field and span in *value*: a pair such as ``("published", "7d")``.
+    Return field and span of a pair such as ``("published", "7d")``, with the units d, h, m, s and ms.
 
-    A span is a whole number and a unit: d, h, m, s or ms.
-
-    Raises:
-        TypeError: If it is not a pair of strings.
-        InvalidInputError: If a part of it cannot be used.
-
-    Examples:
-        >>> parse_within(("published", "168h")).span
-        '7d'
+    >>> parse_within(("published", "168h")).span
+    '7d'
     """
     if isinstance(value, Within):
         return value
@@ -104,30 +82,11 @@ class Grouping:
     """
     How the documents of an index are grouped.
 
-    Two documents are neighbours if their distance is at most max_distance, and, where these are given, both present
-    texts were read and their similarity is at least *similarity*, both have the same value of *per*, and both have
-    dates that are *within* a span.
-
-    Attributes:
-        rule:
-            ``"star"``: every member is a neighbour of its canonical. ``"connected"``: chains count.
-        max_distance:
-            Largest distance between neighbours, in bits, inclusive.
-        order:
-            Which document is preferred as canonical: keys as :func:`~es_simhash.groups.order.parse_key` reads
-            them. The id decides among documents that are equal by all of them.
-        similarity:
-            Smallest similarity of the texts of neighbours; ``None``: texts are not compared.
-        per:
-            A keyword field: only documents with the same value are neighbours; ``None`` for no such condition.
-        within:
-            A date field and a span; ``None`` for no such condition.
-        measure:
-            What the similarity is.
-
-    Raises:
-        TypeError: If an attribute has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    Two documents are neighbours if their distance is at most max_distance and, where these are given, both
+    present texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and
+    both have dates *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under
+    ``"connected"`` chains count. *order*: keys for :func:`~es_simhash.groups.order.parse_key` that choose the
+    canonical; the id decides last.
     """
 
     rule: Rule = "star"
@@ -172,10 +131,10 @@ class Grouping:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return the plain JSON values that stand in ``_meta``.
+        Return the plain JSON values for ``_meta``.
 
-        A similarity of another measure than the usual one is an object: versions that know of no other measure expect a
-        number there, and refuse the index.
+        A similarity of another measure than the usual one is an object: versions that know of no other measure expect
+        a number there, and refuse the index.
         """
         is_usual = self.measure == WORD_SHINGLES
         return {
@@ -189,14 +148,7 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
-        """
-        Return the grouping that :meth:`to_dict` wrote.
-
-        A record without ``similarity`` is one of an earlier version, which grouped by distance alone.
-
-        Raises:
-            MappingError: If the record is not one of ours.
-        """
+        """Return what :meth:`to_dict` wrote; earlier versions wrote no ``similarity``: by distance alone."""
         try:
             similarity, measure = recorded.get("similarity"), WORD_SHINGLES
             if isinstance(similarity, Mapping):
@@ -218,12 +170,7 @@ class Grouping:
 
     @classmethod
     def read(cls, settings: IndexSettings) -> Grouping | None:
-        """
-        Return the grouping that *settings* of an index record; ``None`` where it was never grouped.
-
-        Raises:
-            MappingError: If the record is not one of ours.
-        """
+        """Return the grouping that *settings* of an index record; ``None`` where it was never grouped."""
         recorded = (settings.extra or {}).get(GROUPING_KEY)
         return None if recorded is None else cls.from_dict(recorded)
 
@@ -237,28 +184,8 @@ class GroupingRequest:
     """
     The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
-    Attributes:
-        rule:
-            ``"star"`` or ``"connected"``.
-        max_distance:
-            Largest distance in bits, inclusive.
-        canonical:
-            The canonical order: a key or a list of keys, as :class:`Grouping` has it.
-        default_order:
-            The order where none is asked for or recorded.
-        preset:
-            A preset: its max_distance, similarity and measure, where these are not given beside it.
-        verify:
-            ``True``: the similarity of the preset, else 0.8. A number: that similarity. A :class:`Verification`: its
-            similarity and measure. ``False``: by distance alone.
-        per:
-            A keyword field; ``False`` for none.
-        within:
-            A date field and a span; ``False`` for none.
-
-    Raises:
-        TypeError: If an attribute has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    ``False`` switches *verify*, *per* or *within* off. *default_order* counts where none is asked for or
+    recorded. What is given beside *preset* goes before it.
     """
 
     rule: Rule | None = None
@@ -274,12 +201,7 @@ class GroupingRequest:
         self.put_on(Grouping())  # refuses what cannot be used before a server is asked
 
     def check_scheme(self, settings: IndexSettings) -> None:
-        """
-        Refuse a preset that was measured with another scheme than that of an index with *settings*.
-
-        Raises:
-            InvalidInputError: If the schemes differ.
-        """
+        """Raise if the preset was measured with another scheme than that of an index with *settings*."""
         if self.preset is None:
             return
         preset = get_preset(self.preset)
@@ -329,23 +251,9 @@ def choose_grouping(
     """
     Return the grouping that applies: the recorded one, else the request completed by the defaults.
 
-    The default distance is the one that lookups in the index use, else 3. By default texts are compared where the index
-    records its text fields, with similarity 0.8.
-
-    Args:
-        settings:
-            What the index records.
-        request:
-            What the caller asks for.
-        has_texts:
-            Whether every index concerned records its text fields; by default whether *settings* have some.
-        may_differ:
-            Whether the request may ask for something else than what is recorded: for a dry run, which writes nothing,
-            and to group an index anew.
-
-    Raises:
-        InvalidInputError: If the caller asks for something else than what is recorded, for texts that are not known, or
-            for a preset of another scheme.
+    *has_texts*: whether every index concerned records its text fields; then texts are compared by default.
+    *may_differ* allows a request other than the record: for a dry run, which writes nothing, and to group an
+    index anew.
     """
     has_texts = bool(settings.text_fields) if has_texts is None else has_texts
     request.check_scheme(settings)

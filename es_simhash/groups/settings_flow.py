@@ -1,11 +1,8 @@
 """
-A change of the grouping of an index that has begun: the record that says so until every document is rewritten.
+Reads the grouping of an index from its mapping, records it once, and records a change in progress.
 
-Plain values. The documents are rewritten in ``flows.grouping.reconcile``.
-
-Reads the grouping of an index from its mapping, and records it once.
-
-All writers of an index use the grouping that the first of them recorded. Nothing is grouped here.
+All writers of an index use the grouping that the first of them recorded. ``reconcile_flow`` rewrites
+documents.
 """
 
 from __future__ import annotations
@@ -29,15 +26,7 @@ _KEY = "regrouping"
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """
-    What the documents of an index say while its grouping is changed: some the old one, some the new one.
-
-    Attributes:
-        old:
-            The grouping before; ``None`` where the index was not grouped.
-        new:
-            The grouping that replaces it when every document is rewritten.
-    """
+    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
 
     old: Grouping | None
     new: Grouping
@@ -48,12 +37,7 @@ class Regrouping:
 
     @classmethod
     def read(cls, settings: IndexSettings) -> Regrouping | None:
-        """
-        Return the change that *settings* of an index record; ``None`` where none has begun.
-
-        Raises:
-            MappingError: If the record is not one of ours.
-        """
+        """Return the change that *settings* of an index record; ``None`` where none has begun."""
         recorded = (settings.extra or {}).get(_KEY)
         if recorded is None:
             return None
@@ -77,17 +61,13 @@ class Regrouping:
 
 
 def target_of(settings: IndexSettings) -> Grouping | None:
-    """
-    Return the grouping that the documents of an index have, or will have once a change that has begun is done.
-    """
+    """Return the grouping that the documents of an index have, or will have once a change that has begun is done."""
     regrouping = Regrouping.read(settings)
     return Grouping.read(settings) if regrouping is None else regrouping.new
 
 
 def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """
-    Return *extra* without a grouping and without a change of one.
-    """
+    """Return *extra* without a grouping and without a change of one."""
     return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _KEY)}
 
 
@@ -117,26 +97,9 @@ def settle_grouping(
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
 
-    Where the mappings may not be read, the request is used unchecked, and nothing is recorded.
-
-    Args:
-        context:
-            What the client object knows.
-        resolved:
-            The indices.
-        request:
-            What the caller asks for.
-        record:
-            Whether to record it.
-        may_differ:
-            For an operation that writes nothing: whether the request may differ from what is recorded.
-        regroup:
-            Whether to begin, or to continue, a change to what is requested. :func:`finish_regrouping` ends it.
-
-    Raises:
-        InvalidInputError: If the index, or one of several, is grouped otherwise than *request* says.
-        MappingError: If the group fields, or a field that the grouping reads, are not mapped as they must be; or if a
-            change of the grouping has begun.
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only
+    for operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a
+    change to what is requested; :func:`finish_regrouping` ends it.
     """
     settings = agree(resolved, context)
     for name in resolved.each:
@@ -179,28 +142,18 @@ def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
 
 
 def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
-    """
-    Refuse indices whose grouping is being changed: their documents have groups of two rules.
-
-    Raises:
-        MappingError: If a change has begun and is not done.
-    """
+    """Raise if the grouping of an index is being changed: its documents have groups of two rules."""
     for name, own in each.items():
         change = Regrouping.read(own)
         if change is not None:
             raise MappingError(
                 f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
-                "es-simhash reconcile --regroup)"
+                "es-simhash reconcile --regroup --yes)"
             )
 
 
 def check_known(context: Context, index: Index, grouping: Grouping) -> None:
-    """
-    Refuse to go on writing groups if the grouping of *index* is known not to be *grouping* any more.
-
-    Raises:
-        MappingError: If it was changed, or a change has begun.
-    """
+    """Raise if *grouping*, as far as the client remembers, is not that of *index* any more. No requests."""
     known = context.recall(index)
     _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
 
@@ -209,22 +162,9 @@ def check_recorded(
     context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
 ) -> Flow[None]:
     """
-    Refuse to go on writing groups if *grouping* is not what the mappings of *index* record now. Costs one request.
+    Raise if the mappings of *index* do not record *grouping* now. Costs one request.
 
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is grouped.
-        grouping:
-            The grouping that is written.
-        before:
-            The indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
-        regroup:
-            Whether a change to it has begun.
-
-    Raises:
-        MappingError: If it was changed or removed, or another change has begun.
+    *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
     """
     resolved = yield from resolve_index(context, index)
     _compare(resolved, grouping, regroup=regroup)
@@ -245,12 +185,7 @@ def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
 
 
 def finish_regrouping(context: Context, index: Index, grouping: Grouping) -> Flow[None]:
-    """
-    Record *grouping* as that of *index*, whose documents are all rewritten.
-
-    Raises:
-        MappingError: If another change has begun meanwhile, or has taken the place of this one: that one goes on.
-    """
+    """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
     resolved = yield from resolve_index(context, index)
     _compare(resolved, grouping, regroup=True)
     for name, own in resolved.each.items():
@@ -271,12 +206,7 @@ def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: I
 
 
 def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
-    """
-    Return what each field that *grouping* reads is, by its name: a date, a number or a keyword.
-
-    Raises:
-        MappingError: If an index does not map a field as it must be, or two indices differ in that.
-    """
+    """Return the kind of each field that *grouping* reads; raise if it is mapped wrongly or differently."""
     kinds: dict[str, FieldKind] = {}
     for field, allowed, use in _uses(grouping):
         found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
@@ -321,9 +251,10 @@ def _is_plain(node: Mapping[str, Any]) -> bool:
 
 def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """
-    Return how *mapping* maps *field*, a path that may end with the name of a multi-field; empty where it does not.
+    Return how *mapping* maps *field*, a path that may end with a multi-field; empty where it does not.
 
-    Of a field that no search of documents reaches, below a nested object or one that is not enabled, it is that object.
+    If the field is below a nested object or one that is not enabled, no search of documents reaches it, and the
+    mapping of that object is returned.
     """
     node: Mapping[str, Any] = mapping
     for part in field.split("."):
@@ -337,22 +268,15 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 
 
 def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
-    """
-    Return whether an index with *mapping* maps the tag of documents that another one contains.
-    """
+    """Return whether an index with *mapping* maps the tag of documents that another one contains."""
     return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
 
 
 def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
-    """
-    Refuse *resolved* indices of which one does not map that tag.
-
-    Raises:
-        MappingError: If one does not.
-    """
+    """Raise if one of the *resolved* indices does not map the tag ``contained_in``."""
     for name in resolved.each:
         if not is_taggable(resolved.mappings[name], prefix=prefix):
             field = Fields(prefix).contained_in
             raise MappingError(
-                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing)"
+                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing --yes)"
             )

@@ -4,22 +4,20 @@ Text to 64 bits: schemes, fingerprints, blocks and distances. Nothing here knows
 numpy and jieba are loaded when they are first needed, so that importing this package is quick.
 """
 
-from es_simhash.hashing.blocks import (
+from es_simhash.hashing.charikar import (
     BLOCK_BITS,
     BLOCKS,
     block_neighbours,
     block_terms,
-    join_blocks,
-    neighbour_terms,
-    split_blocks,
-)
-from es_simhash.hashing.charikar import (
     estimated_cosine,
     from_hex,
     hamming_distance,
     hamming_distances,
+    join_blocks,
+    neighbour_terms,
     simhash,
     simhashes,
+    split_blocks,
     to_hex,
 )
 from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprint_features, fingerprints

@@ -1,5 +1,5 @@
 """
-From a list of texts to arrays of fingerprints, in parts of bounded size. Chooses the code for each scheme.
+Lists of texts to arrays of fingerprints and terms, in parts of bounded size, for every scheme.
 
 numpy is loaded here; ``compute.py`` has the public functions and imports this module on first use.
 """
@@ -36,9 +36,7 @@ _BATCH_TEXTS = 2048
 
 
 def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
-    """
-    Return the fingerprints of *texts* and which of them have one.
-    """
+    """Return the fingerprints of *texts* and which of them have one."""
     values, known = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.bool_)
     if not texts:
         return values, known
@@ -51,17 +49,13 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
 
 
 def fingerprint_list(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
-    """
-    Return the fingerprint of each of *texts*; ``None`` for a text without features.
-    """
+    """Return the fingerprint of each of *texts*; ``None`` for a text without features."""
     values, known = fold_all(texts, scheme)
     return [value if exists else None for value, exists in zip(values.tolist(), known.tolist(), strict=True)]
 
 
 def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
-    """
-    Return the terms of the passages of each of *texts*; none for a text without letters and digits.
-    """
+    """Return the terms of the passages of each of *texts*; none for a text without letters and digits."""
     found: list[list[str]] = []
     for part in _parts(texts):
         batch = texts[part]
@@ -74,10 +68,10 @@ def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
 
 def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -> list[list[str]]:
     """
-    Return the terms that documents with *texts* and *fingerprints* are to hold.
+    Return the passage terms to store in documents with *texts* and *fingerprints*.
 
-    A text may have a fingerprint and no letter: ``___`` is a word for jieba. Its document holds :data:`NO_LETTERS`, so
-    that it does not look like one whose passages were never computed.
+    A text may have a fingerprint and no letter: ``___`` is a word for jieba. Its document gets
+    :data:`NO_LETTERS`, so that it does not look like one whose passages were never computed.
     """
     found = zip(passage_term_list(texts), fingerprints, strict=True)
     return [terms if terms or fingerprint is None else [NO_LETTERS] for terms, fingerprint in found]
@@ -86,12 +80,7 @@ def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -
 def fold_features(
     features: Iterable[str | bytes] | Mapping[str, float], weights: Iterable[float] | None, scheme: Scheme
 ) -> int | None:
-    """
-    Return the fingerprint of features that the caller brought, or ``None`` if none has a weight.
-
-    Raises:
-        InvalidInputError: If a weight cannot be used, or all that are not 0 are too small to count.
-    """
+    """Return the fingerprint of the caller's features, or ``None`` if none has a weight."""
     names, values = caller_features(features, weights, scheme=scheme)
     fixed = kernels.fixed_weights(values, count=len(names))
     if not fixed.any():
@@ -103,9 +92,7 @@ def fold_features(
 
 
 def _parts(texts: Sequence[str]) -> Iterator[slice]:
-    """
-    Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text.
-    """
+    """Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text."""
     first = characters = 0
     for place, text in enumerate(texts):
         if place > first and (characters + len(text) > _BATCH_CHARACTERS or place - first >= _BATCH_TEXTS):
@@ -126,9 +113,7 @@ def _fold_shingles(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
 
 
 def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
-    """
-    Return the function for schemes whose features are strings: made one text at a time, summed in arrays.
-    """
+    """Return the function for schemes whose features are strings: made one text at a time, summed in arrays."""
     name, seed = scheme.parameters["hash"], scheme.parameters["seed"]
     extract = _extractor(scheme)
 

@@ -1,11 +1,11 @@
 """
-The fixed table of characters: what each code point becomes before shingles are cut, the same on every Python.
+The fixed table of what each code point becomes before shingles are cut, the same on every Python.
 
-``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
-14.0 (``characters_build.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did not know are
-dropped *before* normalisation. For those it knew, Unicode's stability policies guarantee that NFKC and case folding do
-not change. The table is also the fast path: it does NFKC, case folding and the removal of non-word characters in one
-lookup, except for the few characters whose normal form depends on their neighbours or is longer than one character.
+``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from
+Unicode 14.0 (``characters_build.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did
+not know are dropped *before* normalisation; for the others, Unicode's stability policies guarantee that NFKC
+and case folding do not change. One look-up does NFKC, case folding and the removal of non-word characters,
+except for the few characters whose normal form depends on their neighbours or is longer than one character.
 """
 
 from __future__ import annotations
@@ -55,34 +55,28 @@ _LONGEST_RUN = 64
 
 
 def to_codes(text: str) -> NDArray[np.uint32]:
-    """
-    Return the code points of *text*, lone surrogates included.
-    """
+    """Return the code points of *text*, lone surrogates included."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32, copy=False)
 
 
 def character_entries(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """
-    Return the table's entry for each of *codes*: a replacement or a mark.
-    """
+    """Return the table's entry for each of *codes*: a replacement or a mark."""
     entries: NDArray[np.uint32] = _tables()[0].take(codes)
     return entries
 
 
 def character_kinds(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """
-    Return for each of *codes*, already normalised: WORD, SEPARATOR or DROPPED.
-    """
+    """Return for each of *codes*, already normalised: WORD, SEPARATOR or DROPPED."""
     kinds: NDArray[np.uint8] = _tables()[1].take(codes)
     return kinds
 
 
 def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """
-    Return *codes* normalised: NFKC, case folded, NFKC again; word characters, and a space for each separator.
+    Return *codes* after NFKC, case folding and NFKC: word characters, and a space for each separator.
 
-    Several separators may follow one another, and stand at either end. The cost is one table lookup a character,
-    and for text that the table cannot settle a pass through Python's ``unicodedata``.
+    Several separators may follow one another, and stand at either end. Cost: one table look-up for each
+    character, and a pass through ``unicodedata`` for text that the table cannot settle.
     """
     entries = character_entries(codes)
     if _has_marks(entries):
@@ -92,15 +86,7 @@ def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """
-    Return what :func:`normalise_codes` makes of each text, one after the other, and the length of each.
-
-    Args:
-        texts:
-            Texts of any length; memory is some 20 bytes for each character.
-        separators:
-            Whether to keep the separators.
-    """
+    """Return :func:`normalise_codes` of each text, and the lengths; memory is some 20 bytes a character."""
     # No word character has a code point below the separator's.
     last_left_out = DROPPED if separators else SEPARATOR
     lengths = np.fromiter(map(len, texts), np.intp, len(texts))
@@ -128,7 +114,7 @@ def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[
 
 def normalise_text(text: str, *, piece: int = PIECE) -> str:
     """
-    Return *text* normalised, words kept apart by single spaces or more; in bounded memory beside the two strings.
+    Return *text* normalised, with one or more spaces between words; memory beside the strings is bounded.
 
     Examples:
         >>> normalise_text("Ｈello, Wörld!").split()
@@ -138,9 +124,7 @@ def normalise_text(text: str, *, piece: int = PIECE) -> str:
 
 
 def normalise_texts(texts: Sequence[str]) -> list[str]:
-    """
-    Return what :func:`normalise_text` makes of each text: quicker for many short ones.
-    """
+    """Return what :func:`normalise_text` makes of each text: quicker for many short ones."""
     codes, lengths = normalise_batch(texts, separators=True)
     whole = _to_text(codes)
     ends = np.cumsum(lengths).tolist()
@@ -149,10 +133,10 @@ def normalise_texts(texts: Sequence[str]) -> list[str]:
 
 def split_long(text: str, *, piece: int = PIECE) -> Iterator[NDArray[np.uint32]]:
     """
-    Yield what :func:`normalise_codes` makes of *text*, piece by piece.
+    Yield :func:`normalise_codes` of *text* in pieces of about *piece* characters.
 
-    A piece ends before a character that does not combine, so cutting changes nothing; a run of combining characters
-    is never cut here.
+    The next piece begins with a character that does not combine, so cutting changes nothing; a run of combining
+    characters is never cut here.
     """
     carried = np.empty(0, np.uint32)
     for start in range(0, len(text), piece):
@@ -170,9 +154,7 @@ def _has_marks(entries: NDArray[np.uint32]) -> bool:
 
 
 def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """
-    Normalise assigned characters with Python's own tables, then look each result up.
-    """
+    """Normalise assigned characters with Python's own tables, then look each result up."""
     cuts = _run_cuts(character_entries(codes) == COMBINES)
     normal = "".join(
         unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _to_text(piece)).casefold())
@@ -184,9 +166,7 @@ def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _run_cuts(combines: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """
-    Return where to cut runs of combining characters: behind every 64th of a run.
-    """
+    """Return where to cut runs of combining characters: behind every 64th of a run."""
     positions = np.arange(combines.size)
     run_starts = np.maximum.accumulate(np.where(combines, -1, positions))
     return np.flatnonzero(combines & ((positions - run_starts) % _LONGEST_RUN == 0)) + 1
@@ -198,9 +178,7 @@ def _to_text(codes: NDArray[np.uint32]) -> str:
 
 @functools.cache
 def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """
-    Return the table and the kinds, read on first use: 5.6 MB in memory, a few KiB on disk.
-    """
+    """Return the table and the kinds, read on first use: 5.6 MB in memory, a few KiB on disk."""
     data = zlib.decompress(resources.files(__package__).joinpath(TABLE_FILE).read_bytes())
     size = len(data) // 5
     entries = np.frombuffer(data, dtype="<u4", count=size).astype(np.uint32)

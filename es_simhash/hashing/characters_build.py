@@ -1,9 +1,8 @@
 """
-Builds ``characters.bin``, the pinned table of characters, from Unicode 14.0.
+Builds ``characters.bin``, which ``characters.py`` reads; the library never imports this module.
 
-``python -m es_simhash.hashing.characters_build`` is run once for each version of the table, by a maintainer, under
-Python 3.11 (the Python whose ``unicodedata`` is Unicode 14.0). The library never imports this module: it reads the
-file. The rules are here; ``characters.py`` describes the table and uses it.
+A maintainer runs ``python -m es_simhash.hashing.characters_build`` once for each version of the table, under
+Python 3.11, whose ``unicodedata`` is Unicode 14.0.
 """
 
 from __future__ import annotations
@@ -52,12 +51,13 @@ _IGNORABLE = frozenset(code for first, last in _IGNORABLE_RANGES for code in ran
 
 def classify(character: str) -> str:
     """
-    Return what a normalised character becomes: itself (a word character), a space (a separator) or nothing.
+    Return what a normalised character becomes: itself (a word character), a space or nothing.
 
-    A word character is a letter or a number (general categories L and N), or a combining mark that its script cannot
-    do without: canonical combining class 0, 7 to 9 or 84 to 132 (vowel signs, nuktas, viramas and tone marks of the
-    Indic scripts, Thai, Lao, Tibetan; kana voicing). Other marks (Hebrew points, Arabic and Syriac vowels, strokes,
-    diacritics that NFKC could not compose), enclosing marks and ignorable characters vanish. The rest separates words.
+    A word character is a letter, a number, or a combining mark that its script cannot do without. Those marks
+    have canonical combining class 0, 7 to 9 or 84 to 132: vowel signs, nuktas, viramas and tone marks of the
+    Indic scripts, Thai, Lao and Tibetan; kana voicing. Other marks vanish: Hebrew points, Arabic and Syriac
+    vowels, strokes, diacritics that NFKC could not compose, enclosing marks. Ignorable characters vanish too. The
+    rest separates words.
     """
     if ord(character) in _IGNORABLE:
         return ""
@@ -72,12 +72,7 @@ def classify(character: str) -> str:
 
 
 def build_table() -> list[int]:
-    """
-    Return the table: for each code point a replacement, or one of the marks of ``characters.py``.
-
-    Raises:
-        RuntimeError: If this Python's Unicode is not 14.0.
-    """
+    """Return for each code point its replacement, or one of the marks of ``characters.py``."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise RuntimeError(
             f"this Python has Unicode {unicodedata.unidata_version}: build the table with Unicode {UNICODE_VERSION}"
@@ -87,26 +82,20 @@ def build_table() -> list[int]:
 
 
 def build_kinds() -> bytes:
-    """
-    Return one byte for each code point that is already normalised: WORD, SEPARATOR or DROPPED.
-    """
+    """Return one byte for each code point that is already normalised: WORD, SEPARATOR or DROPPED."""
     kinds = {"": DROPPED, " ": SEPARATOR}
     return bytes(kinds.get(classify(chr(code)), WORD) for code in range(CODE_POINTS))
 
 
 def pack() -> bytes:
-    """
-    Return the content of ``characters.bin``: both tables, compressed.
-    """
+    """Return the content of ``characters.bin``: both tables, compressed."""
     # Nearly all word characters stay as they are: writing that as one value is what makes the file small.
     entries = [UNCHANGED if entry == code else entry for code, entry in enumerate(build_table())]
     return zlib.compress(struct.pack(f"<{CODE_POINTS}I", *entries) + build_kinds(), level=9)
 
 
 def _second_characters() -> frozenset[str]:
-    """
-    Return the characters that normalisation may join with, or move past, the one before them.
-    """
+    """Return the characters that normalisation may join with, or move past, the one before them."""
     seconds = {chr(code) for code in range(CODE_POINTS) if unicodedata.combining(chr(code))}
     # Hangul vowels and final consonants join by arithmetic, so no decomposition mapping lists them.
     seconds.update(map(chr, range(0x1161, 0x1176)), map(chr, range(0x11A8, 0x11C3)))
@@ -135,9 +124,7 @@ def _entry(character: str, seconds: frozenset[str]) -> int:
 
 
 def main() -> None:
-    """
-    Write ``characters.bin`` beside this module.
-    """
+    """Write ``characters.bin`` beside this module."""
     Path(__file__).with_name(TABLE_FILE).write_bytes(pack())
 
 

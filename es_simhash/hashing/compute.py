@@ -1,8 +1,8 @@
 """
 Text to fingerprint: the public functions, for one text or many, and for every scheme.
 
-There is one path: a single text is a batch of one. Modules that load numpy or jieba are imported when they are first
-used, so that ``import es_simhash`` is quick. Nothing is computed here.
+A single text is a batch of one. Modules that load numpy or jieba are imported on first use, so that ``import
+es_simhash`` is quick. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -156,13 +156,7 @@ def _checked(texts: Iterable[str]) -> list[str]:
 
 
 def text_scheme(scheme: str | Scheme) -> Scheme:
-    """
-    Return the scheme that *scheme* names.
-
-    Raises:
-        InvalidInputError: If it takes features and not text.
-        SchemeError: If it is unknown.
-    """
+    """Return the scheme that *scheme* names, or raise if it takes features instead of text."""
     resolved = get_scheme(scheme)
     if resolved.name == "weighted":
         raise InvalidInputError(f"scheme {resolved.id} takes features, not text: call fingerprint_features()")

@@ -1,8 +1,7 @@
 """
-The features of the scheme ``words``, the weights of repeated features, and the checks of a caller's own features.
+The features of the scheme ``words``, weights of repeated features, checks of a caller's features.
 
-Everything here is small and readable Python on one text; the scheme ``shingles``, whose features are hashed in arrays,
-has ``shingles.py``, and ``keywords`` has ``keywords.py``. No hashing and no search here.
+Nothing is hashed here. ``shingles.py`` and ``keywords.py`` make the features of the other schemes.
 """
 
 from __future__ import annotations
@@ -39,11 +38,7 @@ def _words(normal: str) -> Iterator[str]:
 
 
 def word_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
-    """
-    Return the function that maps texts to their word shingles and their weights in units of 2**-20.
-
-    A shingle is *size* neighbouring words, joined by a space. A text with fewer words is one shingle.
-    """
+    """Return the function that maps texts to their word shingles, with weights in units of 2**-20."""
     size, weighting = scheme.parameters["size"], scheme.parameters["weighting"]
 
     def extract(normal: str) -> dict[str, int]:
@@ -70,15 +65,7 @@ def _word_shingles(words: Iterable[str], size: int) -> Iterator[str]:
 
 
 def repeat_weight(count: int, weighting: str) -> int:
-    """
-    Return the weight, in units of 2**-20, of a feature that comes *count* times in a text.
-
-    Args:
-        count:
-            1 or more.
-        weighting:
-            ``"linear"``: the count; ``"log"``: 1 + ln count, which stops growing at 65,536; ``"set"``: 1.
-    """
+    """Return the weight, in units of 2**-20, of a feature that comes *count* times (1 or more) in a text."""
     if weighting == "linear":
         return count * ONE
     if weighting == "log":
@@ -100,13 +87,7 @@ def logarithms() -> tuple[int, ...]:
 def caller_features(
     features: Iterable[str | bytes] | Mapping[str, float], weights: Iterable[float] | None, *, scheme: Scheme
 ) -> tuple[list[str | bytes], list[float]]:
-    """
-    Return a caller's features and weights as two lists, checked.
-
-    Raises:
-        TypeError: If *features* is a single string, or a feature is neither text nor bytes.
-        InvalidInputError: If there are not as many weights as features, or a weight is not one of the scheme's levels.
-    """
+    """Return a caller's features and weights as two lists of the same length, checked."""
     if weights is not None:
         check_items("weights", weights, of="numbers")
     if not isinstance(features, Mapping):

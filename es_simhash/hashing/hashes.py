@@ -1,19 +1,11 @@
 """
-The constants of XXH3. Plain integers; the arithmetic is where they are used.
+The named 64-bit hashes of features, one feature at a time, and the constants of XXH3.
 
+Seeds and byte order are pinned, so that a hash is the same on every machine. ``xxh3_64`` (with the default
+secret) and ``xxh64`` use the seed of the algorithm. ``fnv1a_64`` adds the seed to the usual offset basis by
+exclusive or. ``md5`` is the last 8 bytes of the digest, big-endian; a seed other than 0 is hashed first, as 8
+little-endian bytes. ``shingles.py`` hashes runs of code points in arrays, with the same results.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
-
-The named 64-bit hashes of features, one feature at a time; ``shingle_runs.py`` hashes runs of code points in arrays.
-
-Seeds and byte order are pinned, so that a hash is the same on every machine:
-
-=========  =========================================================================================
-xxh3_64    XXH3 with the default secret; the seed is XXH3's own. Equal on both paths.
-xxh64      XXH64; the seed is XXH64's own.
-fnv1a_64   FNV-1a with its usual offset basis, to which the seed is added by exclusive or.
-md5        The last 8 bytes of the MD5 digest, big-endian (its low 64 bits); a seed other than 0 is hashed first,
-           as 8 little-endian bytes.
-=========  =========================================================================================
 """
 
 from __future__ import annotations
@@ -72,17 +64,13 @@ SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in ra
 
 
 def short_flip(seed: int) -> int:
-    """
-    Return what an input of 4 to 8 bytes is combined with, in 64 bits.
-    """
+    """Return what an input of 4 to 8 bytes is combined with, in 64 bits."""
     swapped = int.from_bytes((seed & 0xFFFF_FFFF).to_bytes(4, "little"), "big")
     return ((SECRET[1] ^ SECRET[2]) - (seed ^ swapped << 32)) & _MASK
 
 
 def long_secret(seed: int) -> tuple[int, ...]:
-    """
-    Return the secret for inputs of more than 240 bytes, as words.
-    """
+    """Return the secret for inputs of more than 240 bytes, as words."""
     return tuple((word - seed if place % 2 else word + seed) & _MASK for place, word in enumerate(SECRET))
 
 
@@ -135,16 +123,7 @@ HASHES = tuple(sorted(_MAKERS))
 
 def bytes_hasher(name: str, seed: int = 0) -> Callable[[bytes], int]:
     """
-    Return the function that maps bytes to an unsigned 64-bit integer.
-
-    Args:
-        name:
-            One of :data:`HASHES`.
-        seed:
-            0 to 2**64 - 1.
-
-    Raises:
-        SchemeError: If there is no such hash.
+    Return the function that maps bytes to an unsigned 64-bit integer; *seed* is 0 to 2**64 - 1.
 
     Examples:
         >>> f"{bytes_hasher('fnv1a_64')(b'a'):016x}"
@@ -156,9 +135,7 @@ def bytes_hasher(name: str, seed: int = 0) -> Callable[[bytes], int]:
 
 
 def hash_features(features: Iterable[str | bytes], name: str, *, seed: int = 0) -> list[int]:
-    """
-    Return the hash of each feature; text is hashed as UTF-8, a lone surrogate like any other code point.
-    """
+    """Return the hash of each feature; text is hashed as UTF-8, a lone surrogate like any other code point."""
     hash_bytes = bytes_hasher(name, seed)
     return [
         hash_bytes(feature.encode("utf-8", "surrogatepass") if isinstance(feature, str) else feature)

@@ -1,8 +1,8 @@
 """
-Array arithmetic on 64-bit hashes: fixed-point weights, weighted positional population counts, distances.
+Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances.
 
-numpy only; no text, no schemes. Every sum is an integer sum that cannot overflow, so the order of the features, the
-size of a batch and the machine cannot change a bit. Callers import this module lazily: it loads numpy.
+No text, no schemes. Every sum is an integer sum that cannot overflow, so the order of the features, the size
+of a batch and the machine cannot change a bit. numpy is loaded here, so callers import this module lazily.
 """
 
 from __future__ import annotations
@@ -33,13 +33,7 @@ _LANE_LIMIT = 255
 
 
 def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
-    """
-    Return *values* as an array of unsigned 64-bit integers.
-
-    Raises:
-        TypeError: If they are not integers.
-        InvalidInputError: If one is negative or too large.
-    """
+    """Return *values* as an array of unsigned 64-bit integers, or raise if one does not fit."""
     if isinstance(values, (list, tuple)):
         _check_integers(values)
         try:
@@ -68,19 +62,7 @@ def _check_integers(values: Sequence[Any]) -> None:
 
 
 def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np.uint64]:
-    """
-    Return *weights* as fixed-point integers in units of 2**-20, rounded half to even.
-
-    Args:
-        weights:
-            Finite numbers, 0 or more.
-        count:
-            How many there must be; ``None`` does not check.
-
-    Raises:
-        TypeError: If they are not numbers.
-        InvalidInputError: If one is negative, NaN or infinite; if there are not *count*; if they add up to 2**42.
-    """
+    """Return *weights* as integers in units of 2**-20, rounded half to even; raise if they add up to 2**42."""
     try:
         array = np.asarray(weights)
     except ValueError as error:  # ragged lists
@@ -107,31 +89,17 @@ def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np
 
 
 def single_start() -> NDArray[np.intp]:
-    """
-    Return the starts of a batch of one document.
-    """
+    """Return the starts of a batch of one document."""
     return np.zeros(1, dtype=np.intp)
 
 
 def fold(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """
-    Return one SimHash for each document of a batch.
-
-    Args:
-        hashes:
-            The features' hashes, document after document.
-        weights:
-            Their fixed-point weights.
-        starts:
-            Position of each document's first feature; increasing, so every document has a feature.
-    """
+    """Return one SimHash for each document; *starts* must increase, so every document has a feature."""
     return signs(mixed_sums(hashes, weights, starts), np.add.reduceat(weights, starts))
 
 
 def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> NDArray[np.uint64]:
-    """
-    Return one SimHash for each row of *hashes*; see :func:`es_simhash.hashing.simhashes`.
-    """
+    """Return one SimHash for each row of *hashes*; see :func:`es_simhash.hashing.simhashes`."""
     table = as_hashes(hashes)
     if table.ndim != 2:
         raise InvalidInputError(f"hashes have shape {table.shape}: give two dimensions, (documents, features)")
@@ -151,9 +119,7 @@ def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> NDArray[np.uint64
 
 
 def mixed_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """
-    Return what :func:`bit_sums` returns; faster if most weights are exactly 1, as those of shingles are.
-    """
+    """Return what :func:`bit_sums` returns; faster if most weights are exactly 1, as those of shingles are."""
     ones = weights == _ONE
     share = int(np.count_nonzero(ones))
     if 2 * share < ones.size:
@@ -176,10 +142,8 @@ def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: ND
     """
     Return, for each document and bit, the sum of the weights of the features whose hash has that bit.
 
-    Two bits are summed at once, in the halves of a 64-bit word, as long as no document's weights reach 2**32.
-
-    Returns:
-        Array of shape (documents, 64); column 0 is the least significant bit.
+    Shape (documents, 64); column 0 is the least significant bit. Two bits are summed at once, in the halves of a
+    64-bit word, as long as no document's weights reach 2**32.
     """
     sums = np.empty((starts.size, 64), np.uint64)
     halves = int(np.add.reduceat(weights, starts).max()) < 1 << 32
@@ -200,12 +164,10 @@ def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: ND
 
 def count_sums(hashes: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
     """
-    Return, for each document and bit, how many hashes have that bit: :func:`bit_sums` where every weight is 1.
+    Return, for each document and bit, how many hashes have that bit: :func:`bit_sums` with weights of 1.
 
-    Eight bits are summed at once, in the bytes of a 64-bit word, over at most 255 hashes, so that no byte overflows.
-
-    Returns:
-        Array of shape (documents, 64); column 0 is the least significant bit.
+    Eight bits are summed at once, in the bytes of a 64-bit word, over at most 255 hashes, so that no byte
+    overflows.
     """
     pieces, owners = _pieces(starts, hashes.size)
     counts = np.empty((pieces.size, 8, 8), np.uint8)
@@ -220,9 +182,7 @@ def count_sums(hashes: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[
 
 
 def _pieces(starts: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Cut documents into pieces of at most 255 hashes: the starts of the pieces, and each document's first piece.
-    """
+    """Cut documents into pieces of at most 255 hashes: the starts of the pieces, and each document's first piece."""
     lengths = np.diff(starts, append=size)
     parts = -(-lengths // _LANE_LIMIT)
     owners = np.cumsum(parts) - parts
@@ -231,30 +191,18 @@ def _pieces(starts: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], NDAr
 
 
 def signs(sums: NDArray[np.uint64], totals: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """
-    Return the fingerprints: a bit is 1 where the weights for it exceed those against it, so a tie gives 0.
-
-    Args:
-        sums:
-            Weights for each bit, shape (documents, 64).
-        totals:
-            All weights of each document.
-    """
+    """Return the fingerprints: a bit is 1 where the weights for it exceed those against it; a tie gives 0."""
     ones = sums > totals[:, None] - sums
     return np.packbits(ones, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
 
 
 def distances(fingerprint: int, others: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """
-    Return the number of bits in which each of *others* differs from *fingerprint*.
-    """
+    """Return the number of bits in which each of *others* differs from *fingerprint*."""
     return count_bits(others ^ np.uint64(fingerprint))
 
 
 def count_bits(values: NDArray[np.uint64], *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-    """
-    Return the number of set bits of each of *values*, in *out* where it is given.
-    """
+    """Return the number of set bits of each of *values*, in *out* where it is given."""
     if hasattr(np, "bitwise_count"):
         counts: NDArray[np.uint8] = np.bitwise_count(values, out=out)
         return counts

@@ -1,14 +1,12 @@
 """
-The features of the scheme ``keywords``: the most characteristic words of a Chinese text, with their weights.
+The features of the scheme ``keywords``: the most characteristic words of a Chinese text.
 
-Words and weights are jieba's: TF-IDF as ``jieba.analyse.extract_tags``, TextRank as ``jieba.analyse.textrank``. Two
-things are fixed that jieba leaves open. Weights are fixed-point integers before they are compared, and words of
-equal weight are ranked by their code points, so which word makes the last place does not depend on its position.
-
-Other languages are treated as jieba treats them. A word has at least two characters. ASCII letters and digits make
-words, without change of case, and English stop words are left out; full-width letters, kana, hangul and every other
-script make none. So a text in kana or hangul alone has no keywords and no fingerprint, and only the Chinese characters
-of a Japanese text count. Use ``shingles`` for those languages.
+Words and weights are those of ``jieba.analyse.extract_tags`` (TF-IDF) and ``jieba.analyse.textrank``. Two
+things that jieba leaves open are fixed: weights are fixed-point integers before they are compared, and words
+of equal weight are ranked by code points, not by position. A word has at least two characters. ASCII letters
+and digits make words, without change of case; English stop words are left out; full-width letters, kana,
+hangul and all other scripts make none. So a text in kana or hangul alone has no fingerprint, and of a
+Japanese text only the Chinese characters count: use ``shingles`` for those languages.
 """
 
 from __future__ import annotations
@@ -48,12 +46,7 @@ _TAGS = frozenset(("ns", "n", "vn", "v"))
 
 
 def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
-    """
-    Return the function that maps texts to their keywords and the weights of these in units of 2**-20.
-
-    Raises:
-        SchemeError: If one of the scheme's files is missing, differs or cannot be used.
-    """
+    """Return the function that maps texts to their keywords, with weights in units of 2**-20."""
     words = segmenter(scheme)
     stop_words = _stop_words(scheme)
     top = scheme.parameters["top"]
@@ -80,14 +73,8 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
     """
     Return the *top* words by weight, rounded half to even, then by code points, with their weights.
 
-    Args:
-        words:
-            Weight of each word, 0 or more, in units of 2**-20, negated so that the heaviest word sorts first;
-            and the word.
-        top:
-            How many words, or ``"auto"``; see :data:`AUTO_TOP`.
-        total:
-            Number of words that were counted, repeats included.
+    *words*: weights in units of 2**-20, negated so that the heaviest word sorts first. *top* may be ``"auto"``,
+    see :data:`AUTO_TOP`; *total* is then the number of counted words, repeats included.
     """
     if isinstance(top, str):
         least, share, most = AUTO_TOP
@@ -103,13 +90,10 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
 
 def text_rank(words: Iterable[tuple[str, bool]]) -> dict[str, float]:
     """
-    Return the TextRank of the words that may be keywords, scaled like jieba's: the best has 1.
+    Return the TextRank of the words that may be keywords, scaled as in jieba: the best has 1.
 
+    *words* are the tokens of a text, in order, and whether each may be a keyword.
     Source: R. Mihalcea, P. Tarau, "TextRank: bringing order into texts", EMNLP 2004, as in jieba 0.42.1.
-
-    Args:
-        words:
-            The tokens of a text, in order, and whether each may be a keyword.
     """
     tokens = list(words)
     links: Counter[tuple[str, str]] = Counter()
@@ -145,9 +129,7 @@ def _stop_words(scheme: Scheme) -> frozenset[str]:
 
 
 class _Weights(dict[str, float]):
-    """
-    IDF by word in units of 2**-20, unrounded and negated; 1 for a word that is no keyword.
-    """
+    """IDF by word in units of 2**-20, unrounded and negated; 1 for a word that is no keyword."""
 
     def __init__(self, idf: Mapping[str, float], usual: float, stop_words: frozenset[str]) -> None:
         # Single characters are looked up most often, and none is a keyword.
@@ -163,9 +145,7 @@ class _Weights(dict[str, float]):
 
 @functools.lru_cache(maxsize=8)
 def _idf_weights(digest: str | None, content: bytes | None, stop_words: frozenset[str]) -> _Weights:
-    """
-    Return the weight of every word; a word that is not listed has the middle IDF, as in jieba.
-    """
+    """Return the weight of every word; a word that is not listed has the middle IDF, as in jieba."""
     del digest  # the key of the cache, together with the content
     idf: dict[str, float] = {}
     for number, line in enumerate(_lines(jieba_file("analyse/idf.txt") if content is None else content, "idf"), 1):

@@ -1,10 +1,9 @@
 """
-Computes fingerprints, and the terms of passages, in the background: in a thread, or in several processes if there is
-enough work.
+Fingerprints and passage terms in the background: in a thread, or in processes if that pays.
 
-The bits are those of :func:`es_simhash.hashing.fingerprints`. Callers decide which texts are computed, and when. One
-thread lets a caller wait for a server meanwhile. More threads would not be faster, because segmenting, counting and
-much of the work on arrays keep Python's lock.
+The bits are those of :func:`es_simhash.hashing.fingerprints`. One thread lets a caller wait for a server
+meanwhile. More threads would not be faster, because segmenting, counting and much of the work on arrays keep
+Python's lock.
 """
 
 from __future__ import annotations
@@ -35,17 +34,13 @@ logger = logging.getLogger("es_simhash")
 @dataclass(frozen=True, slots=True)
 class PoolSizes:
     """
-    When processes pay, and how much is sent to one of them at once.
+    When processes are started, and how much is sent to one of them at once.
 
-    Attributes:
-        enough:
-            Characters from which on processes are started: one process takes as long for so many as starting others
-            does, a second or two.
-        characters:
-            Most characters of a part: enough to outweigh the sending, few enough that all processes end at about the
-            same time.
-        texts:
-            Most texts of a part.
+    *enough*: characters from which processes are started; one process takes as long for so many as starting
+    others does, a second or two.
+    *characters*: most characters of a part, enough to outweigh the sending, few enough that all processes end at
+    about the same time.
+    *texts*: most texts of a part.
     """
 
     enough: int = 4_000_000
@@ -58,35 +53,19 @@ _SIZES = PoolSizes()
 
 @dataclass(frozen=True, slots=True)
 class TextHashes:
-    """
-    What is computed of a text.
-
-    Attributes:
-        fingerprint:
-            Its fingerprint; ``None`` for a text without features.
-        passages:
-            The terms of its passages; empty where these are not asked for.
-    """
+    """What is computed of a text: *passages* are empty where they are not asked for."""
 
     fingerprint: int | None
     passages: Sequence[str] = ()
 
 
 def check_workers(workers: int | None) -> int:
-    """
-    Return the number of processes, 0 for ``None``.
-
-    Raises:
-        TypeError: If *workers* is neither an integer nor ``None``.
-        InvalidInputError: If it is less than 1.
-    """
+    """Return the number of processes, 0 for ``None``, or raise if it is less than 1."""
     return 0 if workers is None else check_count("workers", workers)
 
 
 def usable_workers(workers: int | None) -> int:
-    """
-    Return :func:`check_workers`, but 0 in a daemonic process: Python forbids it to start others.
-    """
+    """Return :func:`check_workers`, but 0 in a daemonic process: Python forbids it to start others."""
     number = check_workers(workers)
     # A process that multiprocessing started has loaded this module; the import would cost all others some time.
     module = sys.modules.get("multiprocessing.process")
@@ -99,9 +78,7 @@ def usable_workers(workers: int | None) -> int:
 
 
 def split_texts(texts: Sequence[str], sizes: PoolSizes = _SIZES) -> Iterator[Sequence[str]]:
-    """
-    Yield *texts* in parts of limited size, in order; a longer text is a part of its own.
-    """
+    """Yield *texts* in parts of limited size, in order; a longer text is a part of its own."""
     first = characters = 0
     for place, text in enumerate(texts):
         if place > first and (characters + len(text) > sizes.characters or place - first >= sizes.texts):
@@ -113,29 +90,18 @@ def split_texts(texts: Sequence[str], sizes: PoolSizes = _SIZES) -> Iterator[Seq
 
 
 class Pending:
-    """
-    Fingerprints on their way: those of the parts of one batch.
-    """
+    """Fingerprints on their way: those of the parts of one batch."""
 
     def __init__(self, parts: Sequence[Future[list[TextHashes]]]) -> None:
-        """
-        Wait for *parts*, in order.
-        """
+        """Wait for *parts*, in order."""
         self._parts = parts
 
     def result(self) -> list[int | None]:
-        """
-        Return the fingerprint of each text, in order, once all are there.
-
-        Raises:
-            WorkerError: If a process ended before its work was done.
-        """
+        """Return the fingerprint of each text, in order; raise ``WorkerError`` if a process ended too early."""
         return [each.fingerprint for each in self.hashes()]
 
     def hashes(self) -> list[TextHashes]:
-        """
-        Return what was computed of each text; otherwise as :meth:`result`.
-        """
+        """Return what was computed of each text; otherwise as :meth:`result`."""
         try:
             return [each for part in self._parts for each in part.result()]
         except BrokenExecutor as error:
@@ -144,26 +110,13 @@ class Pending:
 
 class FingerprintPool:
     """
-    Computes fingerprints, in a thread or processes of its own once that pays; a context manager that stops them.
+    Computes fingerprints in a thread or in processes once that pays; a context manager that stops them.
 
-    Its methods may be called from several threads.
-
-    Args:
-        scheme:
-            The scheme.
-        workers:
-            Number of processes; ``None`` starts none. A daemonic process (a worker of ``multiprocessing.Pool``) may
-            not start any: it computes the fingerprints itself, and a warning is logged.
-        thread:
-            Whether, without processes, a thread works on all batches but the first.
-        sizes:
-            When processes are started, and what they are sent.
-        passages:
-            Whether the terms of passages are computed too.
-
-    Raises:
-        TypeError: If *workers* is neither an integer nor ``None``.
-        InvalidInputError: If *workers* is less than 1.
+    Methods may be called from several threads.
+    *workers*: number of processes, ``None`` for none. A daemonic process (a worker of ``multiprocessing.Pool``)
+    may not start any: it computes the fingerprints itself, and a warning is logged.
+    *thread*: without processes, whether a thread works on all batches but the first.
+    *passages*: whether the terms of passages are computed too.
     """
 
     def __init__(
@@ -196,27 +149,20 @@ class FingerprintPool:
 
     @property
     def ahead(self) -> int:
-        """
-        How many batches to submit in advance, in addition to the one that is waited for; 0 without a thread.
-        """
+        """How many batches to submit in advance, in addition to the one that is waited for; 0 without a thread."""
         return self._workers if self._executor is not None else int(self._thread is not None)
 
     def compute(self, texts: Sequence[str]) -> list[int | None]:
         """
         Return the fingerprint of each of *texts*, in order; ``None`` for one without features.
 
-        Cost: holds a few parts of the work in the processes at once, whatever the number of texts. One process has
-        nothing to offer to a caller who waits for it, so with one this process does the work.
-
-        Raises:
-            WorkerError: If a process ended before its work was done.
+        Only a few parts of the work are in the processes at once, whatever the number of texts. With one worker this
+        process does the work, since the caller waits anyway. Raises ``WorkerError`` if a process ended too early.
         """
         return [each.fingerprint for each in self.compute_hashes(texts)]
 
     def compute_hashes(self, texts: Sequence[str]) -> list[TextHashes]:
-        """
-        Return what is computed of each text; otherwise as :meth:`compute`.
-        """
+        """Return what is computed of each text; otherwise as :meth:`compute`."""
         if self._workers == 1 or not self._is_enough(texts):
             return _hashes(texts, self._scheme, self._passages)
         found: list[TextHashes] = []
@@ -233,10 +179,8 @@ class FingerprintPool:
         """
         Begin to compute the fingerprints of *texts* in the background, and return an object for the result.
 
-        Without a thread and processes, and for the first batch, they are computed before this returns.
-
-        Raises:
-            WorkerError: If a process ended before its work was done.
+        Without a thread and processes, and for the first batch, they are computed before this returns. Raises
+        ``WorkerError`` if a process ended too early; errors of the computation are raised by the result.
         """
         if self._is_enough(texts):
             return self._send(list(split_texts(texts, self._sizes)))
@@ -251,9 +195,7 @@ class FingerprintPool:
         return Pending([done])
 
     def close(self) -> None:
-        """
-        Stop the thread and the processes, and drop the work that they have not begun.
-        """
+        """Stop the thread and the processes, and drop the work that they have not begun."""
         with self._lock:
             executors = self._executor, self._thread
             self._executor = self._thread = None

@@ -1,14 +1,10 @@
 """
-Optional steps before texts are turned into features: HTML to text, traditional to simplified Chinese, boilerplate out.
+Optional steps before texts become features: ``html``, ``t2s``, and last the removal of boilerplate.
 
-Libraries of the extra ``preprocess`` do the first two. Their versions are recorded in the scheme (``libraries.py``),
-because another version may cut or convert differently and so change bits. Boilerplate comes last.
-
-``html``
-    The text of an HTML page or fragment, by selectolax (Lexbor): scripts, styles, templates and comments out,
-    character references resolved, block elements and line breaks on lines of their own.
-``t2s``
-    Traditional characters and phrases to simplified ones, by OpenCC's configuration of that name.
+``html``: HTML to text by selectolax (Lexbor), without scripts, styles, templates and comments; character
+references resolved; block elements and line breaks on separate lines. ``t2s``: traditional to simplified
+Chinese, characters and phrases, by OpenCC's configuration of that name. Both need the extra ``preprocess``.
+The scheme records the versions of the libraries (``scheme.py``): another version may change bits.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from es_simhash.hashing.scheme import Scheme, library_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from es_simhash.hashing.cut import Cutter
+    from es_simhash.hashing.mask import Cutter
 
 
 _REMOVED = ["script", "style", "template", "noscript", "head"]
@@ -40,13 +36,7 @@ _cutters: dict[str, Cutter] = {}
 
 
 def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
-    """
-    Return the function that does a scheme's steps with texts, or ``None`` if it has none.
-
-    Raises:
-        MissingDependencyError: If a library is not installed.
-        SchemeError: If another version of it is installed than the scheme was made with, or its boilerplate is missing.
-    """
+    """Return the function that does a scheme's steps with texts, or ``None`` if it has none."""
     if not scheme.changes_texts:
         return None
     for name, version in scheme.libraries.items():
@@ -77,8 +67,7 @@ def _boilerplate_cutter(scheme: Scheme) -> Cutter | None:
     if digest is None:
         return None
     if digest not in _cutters:
-        from es_simhash.hashing.cut import Cutter  # noqa: PLC0415 - loads numpy
-        from es_simhash.hashing.mask import read_mask  # noqa: PLC0415
+        from es_simhash.hashing.mask import Cutter, read_mask  # noqa: PLC0415 -- loads numpy
 
         content = scheme_file(scheme, "boilerplate")
         _cutters[digest] = Cutter(read_mask(content or b""))

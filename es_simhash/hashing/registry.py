@@ -1,13 +1,9 @@
 """
-Schemes by name: the default, the list of those that are known, and :func:`get_scheme`.
+Schemes by name, and the user's files that belong to them: dictionary, IDF, stop words, boilerplate.
 
-``scheme.py`` defines a scheme, and ``parameters.py`` its parameters.
-
-The user's own files: dictionary, IDF, stop words, boilerplate. They are read whole, and identified by SHA-256.
-
-A process on a machine that lacks such a file can be given its content (``provide_file``).
-
-Their content is parsed in ``segment.py``, ``keywords.py`` and ``boilerplate``.
+``scheme.py`` defines a scheme and its parameters. Files are read whole and identified by SHA-256; a process
+on a machine that lacks a file can be given its content (:func:`provide_file`). ``segment.py``,
+``keywords.py`` and ``mask.py`` parse them.
 """
 
 from __future__ import annotations
@@ -133,12 +129,7 @@ _provided: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes, *, purpose: str = "") -> str:
-    """
-    Return the SHA-256 of *content* as 64 lower-case hexadecimal digits; of boilerplate, that of its passages.
-
-    Raises:
-        SchemeError: If it is to be boilerplate, and cannot be used.
-    """
+    """Return the SHA-256 of *content* in lower-case hex digits; for boilerplate, that of its passages."""
     if purpose == "boilerplate":
         from es_simhash.hashing.mask import mask_digest, read_mask  # noqa: PLC0415 - loads numpy
 
@@ -147,13 +138,7 @@ def digest_of(content: bytes, *, purpose: str = "") -> str:
 
 
 def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
-    """
-    Return the content of one of the user's files.
-
-    Raises:
-        TypeError: If *path* is not a path.
-        SchemeError: If it cannot be read; the message names its *purpose*.
-    """
+    """Return the content of one of the user's files; *purpose* names it in error messages."""
     if not isinstance(path, (str, os.PathLike)):
         raise WrongTypeError(f"{purpose} must be a path, not {type(path).__name__}")
     try:
@@ -164,12 +149,7 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
 
 
 def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
-    """
-    Return the SHA-256 of one of the user's files.
-
-    Raises:
-        SchemeError: If it cannot be read or used.
-    """
+    """Return :func:`digest_of` one of the user's files."""
     content = read_file(path, purpose=purpose)
     try:
         return digest_of(content, purpose=purpose)
@@ -178,19 +158,12 @@ def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
 
 
 def provide_file(content: bytes, *, purpose: str) -> None:
-    """
-    Let schemes that name *content* by its digest find it in this process, wherever the file is.
-    """
+    """Let schemes that name *content* by its digest find it in this process, wherever the file is."""
     _provided[digest_of(content, purpose=purpose)] = content
 
 
 def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
-    """
-    Return the content of one of a scheme's files, or ``None`` if the scheme has no such file.
-
-    Raises:
-        SchemeError: If the scheme knows the file by digest only, the file cannot be read, or it has changed.
-    """
+    """Return the content of one of a scheme's files, or ``None`` if it has none; raise if it has changed."""
     digest = scheme.digests.get(purpose)
     if digest is None:
         return None

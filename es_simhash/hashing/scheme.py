@@ -1,17 +1,11 @@
 """
-The parameters of each scheme version: their defaults and what they may be. No features are made here.
+A scheme, which is everything that decides the bits of a fingerprint, and the checks of its parts.
 
-Adding a parameter to a released version is allowed only with a default that leaves its bits as they were.
-
-Defines a scheme: everything that decides the bits of a fingerprint, frozen, named and versioned.
-
-A scheme contains no dictionary and loads nothing: it names files by digest, and remembers where they were found.
-``registry.py`` makes schemes by name; ``shingles.py``, ``features.py`` and ``keywords.py`` turn a text into features by
-a scheme's parameters.
-
-A released version never changes its bits. A change of bits becomes a new version, and the old one stays.
-
-The optional libraries behind the preprocess steps of a scheme, and their versions. No text is changed here.
+A released version never changes its bits: a change becomes a new version, and the old one stays. A released
+version may get a new parameter only with a default that leaves its bits as they were. A scheme loads nothing:
+it names files by digest and remembers where they were found. ``registry.py`` makes schemes by name;
+``shingles.py``, ``features.py`` and ``keywords.py`` make features by their parameters. No text is changed
+here.
 """
 
 from __future__ import annotations
@@ -100,46 +94,29 @@ _FILE_PARAMETERS = {
 
 
 def known_versions() -> list[tuple[str, int]]:
-    """
-    Return name and version of every scheme, sorted.
-    """
+    """Return name and version of every scheme, sorted."""
     return sorted(_PARAMETERS)
 
 
 def check_version(name: str, version: int) -> None:
-    """
-    Check that a scheme of this name and version is known.
-
-    Raises:
-        SchemeError: If it is not.
-    """
+    """Raise ``SchemeError`` if no scheme of this name and version is known."""
     if (name, version) not in _PARAMETERS:
         known = ", ".join(f"{each}-{number}" for each, number in known_versions())
         raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 
 
 def defaults_of(name: str, version: int) -> dict[str, Any]:
-    """
-    Return the default of every parameter of a scheme that is known.
-    """
+    """Return the default of every parameter of a scheme that is known."""
     return {key: default for key, (default, _) in _PARAMETERS[name, version].items()}
 
 
 def file_parameters_of(name: str, version: int) -> tuple[str, ...]:
-    """
-    Return the names of the parameters that are the user's own files.
-    """
+    """Return the names of the parameters that are the user's own files."""
     return _FILE_PARAMETERS.get((name, version), ())
 
 
 def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return every parameter of a scheme, checked: those *given*, and the defaults of the others.
-
-    Raises:
-        TypeError: If a value has the wrong type.
-        SchemeError: If a parameter is unknown or its value cannot be used.
-    """
+    """Return every parameter of a scheme, checked: those *given*, and the defaults of the others."""
     known = _PARAMETERS[name, version]
     unknown = sorted(map(str, given.keys() - known.keys()))
     if unknown:
@@ -194,36 +171,26 @@ class Scheme:
 
     @property
     def id(self) -> str:
-        """
-        Name and version: ``shingles-1``. Two schemes with one id may still differ in parameters; compare schemes.
-        """
+        """Name and version: ``shingles-1``. Two schemes with one id may still differ in parameters; compare schemes."""
         return f"{self.name}-{self.version}"
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """
-        Every parameter that is not a file, by name.
-        """
+        """Every parameter that is not a file, by name."""
         return MappingProxyType(dict(self._parameters))
 
     @property
     def libraries(self) -> Mapping[str, str]:
-        """
-        Version by distribution name of the libraries that *preprocess* needs.
-        """
+        """Version by distribution name of the libraries that *preprocess* needs."""
         return MappingProxyType(dict(self._libraries))
 
     @property
     def changes_texts(self) -> bool:
-        """
-        Whether a text is changed before its features are made: by the steps of *preprocess*, or by boilerplate.
-        """
+        """Whether a text is changed before its features are made: by the steps of *preprocess*, or by boilerplate."""
         return bool(self.preprocess) or "boilerplate" in self.digests
 
     def without_boilerplate(self) -> Scheme:
-        """
-        Return the scheme that leaves no template text out.
-        """
+        """Return the scheme that leaves no template text out."""
         digests, files = (
             tuple((key, value) for key, value in pairs if key != "boilerplate")
             for pairs in (self._digests, self._files)
@@ -232,22 +199,16 @@ class Scheme:
 
     @property
     def digests(self) -> Mapping[str, str]:
-        """
-        SHA-256 (hex) of the user's files, by parameter.
-        """
+        """SHA-256 (hex) of the user's files, by parameter."""
         return MappingProxyType(dict(self._digests))
 
     @property
     def files(self) -> Mapping[str, str]:
-        """
-        Paths of the user's files, by parameter; files that were named by digest only are absent.
-        """
+        """Paths of the user's files, by parameter; files that were named by digest only are absent."""
         return MappingProxyType(dict(self._files))
 
     def __str__(self) -> str:
-        """
-        Return the id with whatever differs from the defaults: ``shingles-1(size=5)``.
-        """
+        """Return the id with whatever differs from the defaults: ``shingles-1(size=5)``."""
         defaults = defaults_of(self.name, self.version)
         parts = [f"{key}={value}" for key, value in self._parameters if defaults[key] != value]
         parts += [f"{key}=sha256:{digest[:12]}" for key, digest in self._digests]
@@ -257,9 +218,7 @@ class Scheme:
         return f"{self.id}({', '.join(parts)})" if parts else self.id
 
     def to_dict(self) -> dict[str, Any]:
-        """
-        Return the scheme as plain JSON, to be kept in an index: no paths, nothing that depends on this machine.
-        """
+        """Return the scheme as plain JSON, to be kept in an index: no paths, nothing that depends on this machine."""
         return {
             "name": self.name,
             "version": self.version,
@@ -307,9 +266,7 @@ class Scheme:
 
 
 def sorted_items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """
-    Return *mapping* as pairs in the order of their keys, so that equal mappings make equal schemes.
-    """
+    """Return *mapping* as pairs in the order of their keys, so that equal mappings make equal schemes."""
     pairs: Iterable[tuple[str, Any]] = mapping.items()
     return tuple(sorted(pairs))
 
@@ -332,15 +289,8 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
     """
     Return the versions of the libraries that *steps* need, by distribution name.
 
-    Args:
-        steps:
-            Names of steps, in order, each at most once.
-        known:
-            Versions already recorded; then nothing is looked up, only the names are checked.
-
-    Raises:
-        SchemeError: If a step is unknown or comes twice, or *known* lacks a library.
-        MissingDependencyError: If a library is not installed.
+    *known*: versions that are already recorded; then only the names are checked, and nothing needs to be
+    installed.
     """
     for step in steps:
         if not isinstance(step, str) or step not in _DISTRIBUTIONS:
@@ -356,12 +306,7 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
 
 
 def library_version(name: str) -> str:
-    """
-    Return the installed version of a distribution.
-
-    Raises:
-        MissingDependencyError: If it is not installed.
-    """
+    """Return the installed version of a distribution."""
     import importlib.metadata  # noqa: PLC0415 - brings the e-mail package with it, a quarter of our import time
 
     try:

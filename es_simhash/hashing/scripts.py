@@ -1,5 +1,5 @@
 """
-Scripts that are cut into words or shingles in their own way: their code points, and the lengths of their shingles.
+Scripts with special rules for words and shingles: their code points and the lengths of shingles.
 
 Released schemes depend on these ranges, so they never change. Only code points are read here, no text.
 """
@@ -56,9 +56,7 @@ KANA: Ranges = ((0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0
 
 
 def is_within(codes: NDArray[np.uint32], ranges: Ranges) -> NDArray[np.bool_]:
-    """
-    Return for each of *codes* whether it is in one of *ranges*, ends included.
-    """
+    """Return for each of *codes* whether it is in one of *ranges*, ends included."""
     edges = np.array([edge for first, last in ranges for edge in (first, last + 1)], np.uint32)
     inside: NDArray[np.bool_] = np.searchsorted(edges, codes, side="right") % 2 == 1
     return inside
@@ -70,17 +68,13 @@ def _unspaced() -> NDArray[np.bool_]:
 
 
 def is_unspaced(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """
-    Return for each of *codes* whether it belongs to a script written without spaces.
-    """
+    """Return for each of *codes* whether it belongs to a script written without spaces."""
     found: NDArray[np.bool_] = _unspaced().take(codes)
     return found
 
 
 def letter_counts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """
-    Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6.
-    """
+    """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
     counts: NDArray[np.uint8] = _letter_counts().take(codes)
     return counts
 
@@ -96,18 +90,10 @@ def _letter_counts() -> NDArray[np.uint8]:
 
 def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
     """
-    Return how many characters the shingle has that begins at each of *codes*: the fewest worth *size* letters.
+    Return the length of the shingle from each of *codes* on: the fewest characters worth *size* letters.
 
-    A logograph is worth two letters, and three kana are worth four. Letters are assumed to follow the last character.
-
-    Args:
-        codes:
-            Normalised code points without separators.
-        size:
-            Letters to a shingle, 1 to 16.
-
-    Returns:
-        Array of 1 to *size* for each code point; the last may reach beyond the end.
+    A logograph is worth two letters, and three kana are worth four. *codes* have no separators. Letters are
+    assumed to follow the last character, so the last shingles may reach beyond the end.
     """
     counts = np.concatenate([letter_counts(codes), np.full(size, 3, np.uint8)])
     worth = counts[: codes.size].copy()

@@ -1,27 +1,12 @@
 """
-jieba's segmentation by rjieba, which is many times as fast and cuts the same words; used if it is installed.
+Chinese segmentation by a private copy of jieba, or by rjieba, which cuts the same words faster.
 
-rjieba (extra ``fast``) is jieba-rs: the same algorithm on the same model, and here on jieba's own dictionary, the
-user's words among it. Texts on which the two are known to differ do not reach it:
-
-- it takes more characters for Chinese ones than jieba does: what jieba passes over is made a space first;
-- it keeps ASCII letters and digits with a symbol between them in one piece (``a-b``, ``1.2.3``): such runs go to jieba;
-- of two ways to cut unknown words that are equally likely it may choose the other one. Only a run that repeats itself
-  (``哈哈哈``, ``啦啦噜啦啦噜啦``) has two such ways that overlap: such runs go to jieba.
-
-docs/speed.md says on how many texts they were compared. When rjieba is loaded, both must agree on a few sentences; if
-they do not, jieba does the work.
-
-Chinese segmentation by jieba, in a copy of jieba that no other code uses.
-
-``jieba.add_word``, ``del_word`` and ``suggest_freq`` change jieba's global tokenizer, and words of frequency 0 enter a
-set that all tokenizers of a process share. A user's own calls of these would change bits. So jieba's modules are
-loaded once more under a name of their own, for each user dictionary; jieba's shared cache file in the temporary folder
-is neither read nor written, and its data files must have the digests of jieba 0.42.1.
-
-Where rjieba is installed it cuts the words (``fastcut.py``): the same ones, faster.
-
-The dictionary is loaded on first use, once in each process; that takes about a second and is logged.
+``jieba.add_word``, ``del_word`` and ``suggest_freq`` change state that all tokenizers of a process share, so
+a user's calls would change bits. So jieba 0.42.1, checked by digest, is loaded again for each user
+dictionary; its shared cache file is never used. rjieba (extra ``fast``) gets the same dictionary. It takes
+more characters for Chinese, so what jieba passes over becomes a space. Where else it differs, jieba cuts:
+joined ASCII (``a-b``, ``1.2.3``), and repeats of unknown words (``哈哈哈``), which have two equally likely cuts.
+Both must agree on a few sentences, or jieba does all the work. docs/speed.md has the comparison.
 """
 
 from __future__ import annotations
@@ -90,27 +75,19 @@ _PROBES = (
 
 
 def has_other_cut(run: str) -> bool:
-    """
-    Return whether rjieba may cut *run* differently from jieba.
-    """
+    """Return whether rjieba may cut *run* differently from jieba."""
     return _JOINED.search(run) is not None or _REPEATED.search(run) is not None
 
 
 class FastCutter:
-    """
-    Cuts runs of characters that jieba knows into jieba's words.
-    """
+    """Cuts runs of characters that jieba knows into jieba's words."""
 
     def __init__(self, fast: Callable[[str], list[str]], slow: Cut) -> None:
-        """
-        Keep rjieba's function as *fast*, and jieba's as *slow* for the runs on which they may differ.
-        """
+        """Keep rjieba's function as *fast*, and jieba's as *slow* for the runs on which they may differ."""
         self._fast, self._slow = fast, slow
 
     def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """
-        Return the tokens of each of *texts*, with spaces between runs; some of these spaces are tokens too.
-        """
+        """Return the tokens of each of *texts*, with spaces between runs; some of these spaces are tokens too."""
         repeated = _find_repeated(texts)
         return [
             self._cut_by_run(text) if place in repeated or _JOINED.search(text) else self._fast(text)
@@ -128,9 +105,7 @@ class FastCutter:
 
 
 def _find_repeated(texts: Sequence[str]) -> set[int]:
-    """
-    Return the positions of the texts in which something is repeated, and perhaps of a few more.
-    """
+    """Return the positions of the texts in which something is repeated, and perhaps of a few more."""
     codes = to_codes(" ".join(texts))
     ends = np.cumsum([len(text) + 1 for text in texts])
     found: set[int] = set()
@@ -145,15 +120,10 @@ def _find_repeated(texts: Sequence[str]) -> set[int]:
 
 def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> FastCutter | None:
     """
-    Return a cutter with jieba's dictionary, or ``None`` if rjieba is not installed or does not agree with jieba.
+    Return a cutter with jieba's dictionary, or ``None`` if rjieba is missing or disagrees with jieba.
 
-    Args:
-        frequencies:
-            Frequency of each word; 0 for a string that only begins words, or that is no longer a word.
-        total:
-            What jieba divides frequencies by: their sum, and the former frequency of words that got another.
-        slow:
-            jieba's function.
+    *frequencies*: 0 for a string that only begins words, or that is no longer a word. *total*: what jieba divides
+    by, which is their sum and the former frequency of words that got another. *slow*: jieba's function.
     """
     try:
         import rjieba  # noqa: PLC0415 - an extra
@@ -223,14 +193,10 @@ _segmenters: dict[str, Segmenter] = {}
 
 
 class Segmenter:
-    """
-    A private jieba tokenizer with one user dictionary, or none.
-    """
+    """A private jieba tokenizer with one user dictionary, or none."""
 
     def __init__(self, user_dictionary: bytes | None, *, name: str) -> None:
-        """
-        Load jieba's modules under *name*, its dictionary, and the words of *user_dictionary*.
-        """
+        """Load jieba's modules under *name*, its dictionary, and the words of *user_dictionary*."""
         started = time.perf_counter()
         self._name = name
         self._jieba = _load_private_jieba(name)
@@ -258,9 +224,7 @@ class Segmenter:
         )
 
     def count_all(self, texts: Sequence[str]) -> list[Counter[str]]:
-        """
-        Return how often each word occurs in each of *texts*; spaces may be among the words.
-        """
+        """Return how often each word occurs in each of *texts*; spaces may be among the words."""
         if len(texts) == 1 and len(texts[0]) > _PIECE:
             counts: Counter[str] = Counter()
             for piece in _pieces(texts[0]):
@@ -272,18 +236,14 @@ class Segmenter:
         return [list(self._tokenizer.cut(text)) for text in texts] if self._fast is None else self._fast.cut_all(texts)
 
     def tagged(self, text: str) -> Iterator[tuple[str, str]]:
-        """
-        Yield the tokens of *text*, each with its part of speech.
-        """
+        """Yield the tokens of *text*, each with its part of speech."""
         tagger = self._load_tagger()
         for part in self._parts(text):
             for pair in tagger.cut(part):
                 yield pair.word, pair.flag
 
     def _parts(self, text: str) -> Iterator[str]:
-        """
-        Yield *text* whole, or in pieces if a run of characters that jieba knows is too long.
-        """
+        """Yield *text* whole, or in pieces if a run of characters that jieba knows is too long."""
         if len(text) <= _LONGEST_RUN:
             yield text
             return
@@ -302,9 +262,7 @@ class Segmenter:
 
 
 def _join_runs(text: str) -> str:
-    """
-    Return the runs of characters that jieba looks at, separated by spaces; runs that are too long are cut.
-    """
+    """Return the runs of characters that jieba looks at, separated by spaces; runs that are too long are cut."""
     joined = _BETWEEN.sub(" ", text)
     if len(joined) > _LONGEST_RUN and max(map(len, joined.split(" "))) > _LONGEST_RUN:
         return " ".join(_runs(text))
@@ -312,9 +270,7 @@ def _join_runs(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """
-    Yield what :func:`_join_runs` makes of a long text, in pieces of limited length.
-    """
+    """Yield what :func:`_join_runs` makes of a long text, in pieces of limited length."""
     joined, size = [], 0
     for run in _runs(text):
         joined.append(run)
@@ -332,13 +288,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def segmenter(scheme: Scheme) -> Segmenter:
-    """
-    Return the segmenter for a scheme's dictionary: loaded on first use, then shared by the whole process.
-
-    Raises:
-        SchemeError: If the dictionary is missing, is not the scheme's, or cannot be read; or if jieba's own files
-            are not those of jieba 0.42.1.
-    """
+    """Return a scheme's segmenter, shared by the process; the first use takes about a second."""
     key = scheme.digests.get("dictionary", "")
     found = _segmenters.get(key)
     if found is None:
@@ -351,12 +301,7 @@ def segmenter(scheme: Scheme) -> Segmenter:
 
 
 def jieba_file(name: str) -> bytes:
-    """
-    Return one of jieba's data files.
-
-    Raises:
-        SchemeError: If it is not the file of jieba 0.42.1, which decides the words and numbers of the scheme.
-    """
+    """Return one of jieba's data files; raise if it is not that of 0.42.1, on which the bits depend."""
     content = (_jieba_folder() / name).read_bytes()
     if digest_of(content) != _DIGESTS[name]:
         raise SchemeError(f"jieba's {name} is not that of jieba 0.42.1: pip install --force-reinstall jieba==0.42.1")
@@ -384,9 +329,7 @@ def _load_private_jieba(name: str) -> ModuleType:
 
 
 def _load_private_module(name: str, folder: Path, jieba: ModuleType | None) -> ModuleType:
-    """
-    Load the package in *folder* as *name*; inside it, ``import jieba`` means *jieba*.
-    """
+    """Load the package in *folder* as *name*; inside it, ``import jieba`` means *jieba*."""
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )

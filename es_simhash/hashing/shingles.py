@@ -1,20 +1,12 @@
 """
-Hashes of all runs of code points of a text at once: XXH3 in arrays, other hashes one by one.
-
-The bytes of a run are its code points in UTF-32, little-endian, four bytes each. For XXH3 a run of ``size``
-characters is hashed by the published formulas for inputs of 4 to 8, 9 to 16, 17 to 128 bytes, written here for whole
-arrays; a property test compares them with the ``xxhash`` library for every size and seed. numpy only; callers import
-this module lazily.
-
-Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3 (inputs of 1 to 128 bytes).
-
 The scheme ``shingles``: character shingles of many texts, hashed, counted and weighted in arrays.
 
-``characters.py`` normalises a text and removes its separators; a shingle begins at every character, as long as
-it fits, and a shorter text is one shingle. In version 1 a shingle has ``size`` characters; in version 2 it has the
-fewest characters worth ``size`` letters (``scripts.py``), and is hashed as if padded with U+0000 to ``size``. Shingles
-with equal hashes are one feature. Memory is bounded: texts come in batches of limited length, and a very long text is
-counted in pieces.
+A shingle begins at every character where it fits; a shorter text is one shingle. Version 1: ``size``
+characters. Version 2: the fewest worth ``size`` letters (``scripts.py``), hashed as if padded with U+0000 to
+``size``. Shingles with equal hashes are one feature. Memory is bounded: batches are limited, long texts are
+counted in pieces. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 128 bytes, which a
+property test compares with ``xxhash``. numpy is loaded here, so callers import this module lazily.
+Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 """
 
 from __future__ import annotations
@@ -64,22 +56,10 @@ def hash_runs(
     codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None
 ) -> Words:
     """
-    Return the hash of every run of *size* neighbouring code points, in order.
+    Return the hash of every run of *size* (1 to 16) neighbouring code points, in order.
 
-    Args:
-        codes:
-            Code points, at least *size* of them.
-        size:
-            Run size in characters, 1 to 16.
-        name:
-            Name of the hash; see ``hashes.py``.
-        seed:
-            Seed of the hash, 0 to 2**64 - 1.
-        lengths:
-            How many characters of each run count, 1 to *size*; the others are taken as U+0000. ``None``: all.
-
-    Returns:
-        Array of ``codes.size - size + 1`` unsigned 64-bit integers.
+    There must be at least *size* codes. *lengths*: how many characters of each run count, 1 to *size*; the others
+    are taken as U+0000; ``None`` for all.
     """
     if name == "xxh3_64":
         return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
@@ -145,9 +125,7 @@ def _xxh3_to_8_bytes(first: NDArray[np.uint32], last: NDArray[np.uint32], length
 
 
 def _multiply_fold(left: Words, right: Words) -> Words:
-    """
-    Return the exclusive or of the two halves of each 128-bit product, by multiplication in 32-bit halves.
-    """
+    """Return the exclusive or of the two halves of each 128-bit product, by multiplication in 32-bit halves."""
     shift = np.uint64(32)
     left_low, left_high = left & _LOW, left >> shift
     right_low, right_high = right & _LOW, right >> shift
@@ -186,9 +164,7 @@ _PENDING_LIMIT = 1 << 21
 
 
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """
-    Return the fingerprints of a batch of texts, and which of them have one.
-    """
+    """Return the fingerprints of a batch of texts, and which of them have one."""
     fingerprints = np.zeros(len(texts), np.uint64)
     codes, lengths = normalise_batch(texts, separators=False)
     known = lengths > 0
@@ -212,22 +188,11 @@ def fold_long_text(
     pending_limit: int = _PENDING_LIMIT,
 ) -> int | None:
     """
-    Return the fingerprint of a text too long to be worked on at once, or ``None`` if it has no features.
+    Return the fingerprint of a text too long to be worked on at once, or ``None`` without features.
 
-    Distinct shingles are counted in a table. When it grows too large, the hashes in the upper half of its range are
-    left for another pass over the text; so memory depends on the table's limit and not on the text.
-
-    Args:
-        text:
-            The text.
-        scheme:
-            Its scheme.
-        piece:
-            Characters that are normalised at once.
-        table_limit:
-            Most hashes in the table.
-        pending_limit:
-            Hashes that are collected before they go into the table.
+    Distinct shingles are counted in a table of at most *table_limit* hashes. When it grows too large, the hashes
+    in the upper half of its range are left for another pass over the text; so memory for the counts does not
+    depend on the text. *pending_limit*: hashes that are collected before they go into the table.
     """
     pieces = [codes for part in split_long(text, piece=piece) if (codes := _piece(part)).size]
     length = sum(codes.size for codes in pieces)
@@ -255,9 +220,7 @@ def fold_long_text(
 
 
 class _Table:
-    """
-    Distinct hashes from *first* up to *end* with their counts; *end* comes down when there are too many.
-    """
+    """Distinct hashes from *first* up to *end* with their counts; *end* comes down when there are too many."""
 
     def __init__(self, first: int, end: int, limit: int, pending_limit: int) -> None:
         self.first, self.end = first, end
@@ -268,9 +231,7 @@ class _Table:
         self._waiting = 0
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
-        """
-        Count *hashes*, an array of the caller's that may be changed.
-        """
+        """Count *hashes*, an array of the caller's that may be changed."""
         inside = (hashes >= np.uint64(self.first)) & (hashes <= np.uint64(self.end - 1))
         found = hashes[inside]
         if not found.size:
@@ -283,9 +244,7 @@ class _Table:
             self._merge()
 
     def finish(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """
-        Return the hashes, sorted, and their counts.
-        """
+        """Return the hashes, sorted, and their counts."""
         self._merge()
         return self._hashes, self._counts
 
@@ -307,9 +266,7 @@ class _Table:
 def _hash_batch(
     codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
 ) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """
-    Return the hashes of all shingles of a batch, text after text, and how many each text has.
-    """
+    """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
     if scheme.version > 1:
         return _hash_batch_by_script(codes, lengths, scheme)
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
@@ -350,9 +307,7 @@ def _hash_batch_by_script(
 
 
 def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Scheme) -> NDArray[np.uint64]:
-    """
-    Return the hash of the shingle that begins at each of *codes*, *spans* characters long.
-    """
+    """Return the hash of the shingle that begins at each of *codes*, *spans* characters long."""
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
     return hash_runs(padded, size, name, seed=seed, lengths=spans)
@@ -361,15 +316,7 @@ def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Sch
 def _count_equal(
     hashes: NDArray[np.uint64], starts: NDArray[np.intp]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.intp]]:
-    """
-    Return distinct hashes of each document, how often each came, and the documents' new starts.
-
-    Args:
-        hashes:
-            Hashes, sorted within each document.
-        starts:
-            Position of each document's first hash.
-    """
+    """Return each document's distinct hashes, their counts and the new starts; *hashes* are sorted in each."""
     heads = np.empty(hashes.size, np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=heads[1:])
     heads[starts] = True
@@ -393,17 +340,13 @@ def _logarithms() -> NDArray[np.uint64]:
 
 
 def _piece(codes: NDArray[np.uint32]) -> NDArray[Any]:
-    """
-    Return normalised code points without separators, in as few bytes as they fit in.
-    """
+    """Return normalised code points without separators, in as few bytes as they fit in."""
     kept: NDArray[Any] = codes[codes != SEPARATOR]
     return kept.astype(np.min_scalar_type(int(kept.max()))) if kept.size else kept
 
 
 def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDArray[np.uint64]]:
-    """
-    Yield the hashes of all shingles of a text of at least ``size`` characters that comes in *pieces*.
-    """
+    """Yield the hashes of all shingles of a text of at least ``size`` characters that comes in *pieces*."""
     size = scheme.parameters["size"]
     codes = np.empty(0, np.uint32)
     for codes in _overlapping(pieces, size):
@@ -421,7 +364,8 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
 
 def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:
     """
-    Yield the pieces, each with the last *size* - 1 code points before it, so that every shingle is in one of them.
+    Yield the pieces, each with the last *size* - 1 code points before it, so that every shingle is in one
+    of them.
     """
     carried = np.empty(0, np.uint32)
     for piece in pieces:

@@ -1,24 +1,12 @@
 """
-Winnowing: a few hashes of a text, such that two texts which share a long run of characters share a hash.
+Winnowing: a few hashes of a text, such that texts that share a long run of characters share a hash.
 
-A text is normalised as for the scheme ``shingles``, without separators. A gram begins at every character, and has the
-fewest characters worth 25 letters. A window also begins at every character: it is the fewest characters worth 100
-letters, and the smallest hash of the grams inside it is kept. A letter is worth 1, a logograph 5/4, kana 4/3.
-
-Which grams a window has, and where it ends, depends on its own characters alone. So if two texts share a run worth 100
-letters, the window that begins with the run lies inside the run, is the same in both texts, and both keep its smallest
-hash; it does not matter what surrounds the run, or which scripts it mixes. A shorter text is one window, and a text
-shorter than a gram is one gram.
-
-Source: S. Schleimer, D. Wilkerson, A. Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", SIGMOD 2003,
-section 3. There every character is worth the same; the proof above is theirs with the worth in place of the length.
-
-The terms of a released version never change. numpy only; callers import this module lazily.
-
-Normalised characters with their places in the original text, for passages that are shown in the original.
-
-The normalised characters are those of ``characters.normalise_batch``, without separators. numpy only; callers import
-this module lazily.
+Normalised as for ``shingles``, a letter is worth 1, a logograph 5/4, kana 4/3. From every character on, a
+gram is the fewest characters worth 25, a window the fewest worth 100; of each window the smallest hash of its
+grams is kept. Both depend on their characters alone, so texts that share a run worth 100 share the window
+that begins with it, whatever is around. A shorter text is one window, or one gram. The terms of a released
+version never change. Callers import this lazily (numpy). Source: Schleimer, Wilkerson, Aiken, "Winnowing:
+Local Algorithms for Document Fingerprinting", SIGMOD 2003, section 3, with worth for length.
 """
 
 from __future__ import annotations
@@ -97,7 +85,7 @@ def passage_terms(texts: Sequence[str]) -> list[list[str]]:
     """
     Return the distinct terms of each of *texts*, sorted; none for a text without letters and digits.
 
-    Memory is some 100 bytes for each character of all texts together.
+    Memory: some 100 bytes for each character of all texts together.
     """
     codes, lengths = normalise_batch(texts, separators=False)
     hashes, owners = _keep(codes, lengths)
@@ -105,19 +93,18 @@ def passage_terms(texts: Sequence[str]) -> list[list[str]]:
 
 
 def long_text_terms(text: str, *, piece: int = PIECE) -> list[str]:
-    """
-    Return the terms of one text of any length, which is worked on in pieces of *piece* characters.
-    """
+    """Return the terms of one text of any length, which is worked on in pieces of *piece* characters."""
     kept = np.concatenate([np.empty(0, np.uint64), *_keep_by_pieces(text, piece)])
     return _to_terms(kept, np.zeros(kept.size, np.intp), 1)[0]
 
 
 def question_terms(text: str) -> list[str]:
     """
-    Return the terms by which documents are asked for that share passages with *text*.
+    Return the terms that find documents which share passages with *text*.
 
-    These are the terms of all its grams, and not only of those kept: a document shorter than a window keeps one gram,
-    which need not be the smallest of a window of a longer text around it. Of a very long text they are those kept.
+    These are the terms of all its grams, not only of those kept: a document shorter than a window keeps one gram,
+    which need not be the smallest of a window of a longer text around it. A text longer than
+    :data:`LONGEST_QUESTION` gives only those kept.
     """
     if len(text) > LONGEST_QUESTION:
         return long_text_terms(text)
@@ -147,7 +134,8 @@ def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
 
 def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.intp]]:
     """
-    Return the hashes that are kept of texts, one after the other in *codes*, and the text of each; some come twice.
+    Return the hashes that are kept of texts, one after the other in *codes*, and the text of each; some
+    come twice.
     """
     if not codes.size:
         return np.empty(0, np.uint64), np.empty(0, np.intp)
@@ -167,18 +155,14 @@ def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.i
 
 
 def _last_starts(sums: NDArray[np.int64], window_ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """
-    Return where the last gram begins that ends within each window.
-    """
+    """Return where the last gram begins that ends within each window."""
     if _is_of_letters(sums):
         return window_ends - GRAM
     return np.searchsorted(sums, sums[window_ends] - LETTER * GRAM, side="right") - 1
 
 
 def _smallest(hashes: Hashes, firsts: NDArray[np.intp], lasts: NDArray[np.intp]) -> Hashes:
-    """
-    Return the smallest of the *hashes* from each of *firsts* to the one of *lasts*: 32 to 96 of them.
-    """
+    """Return the smallest of the *hashes* from each of *firsts* to the one of *lasts*: 32 to 96 of them."""
     if not firsts.size:
         return hashes[:0]
     best = hashes
@@ -192,7 +176,8 @@ def _keep_of_short(
     codes: Codes, hashes: Hashes, ends: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]
 ) -> Hashes:
     """
-    Return the one hash that is kept of each text shorter than a window, from one of *starts* to the one of *stops*.
+    Return the one hash that is kept of each text shorter than a window, from one of *starts* to the one of
+    *stops*.
     """
     kept = np.empty(starts.size, np.uint64)
     for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
@@ -206,13 +191,10 @@ def _keep_of_short(
 
 def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     """
-    Return the worth of the characters before each position of *codes*, and of all of them, in twelfths of a letter.
+    Return the worth, in twelfths of a letter, of the characters before each position of *codes*, and of all.
 
-    Args:
-        codes:
-            Normalised code points without separators.
-        in_letters:
-            Whether a logograph counts as the 2.5 letters that stand for as much text, as lengths of passages do.
+    *codes* have no separators. *in_letters*: a logograph counts as the 2.5 letters that stand for as much text,
+    as lengths of passages do.
     """
     sums = np.zeros(codes.size + 1, np.int64)
     np.cumsum(_worths(is_length=in_letters).take(codes), out=sums[1:])
@@ -230,9 +212,9 @@ def _worths(*, is_length: bool) -> NDArray[np.uint8]:
 
 def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> NDArray[np.intp]:
     """
-    Return where the shortest run of at least *worth* ends that begins at each position; past the end if none does.
+    Return where the shortest run worth *worth* from each position on ends; past the end if none does.
 
-    With *step*, it is each position whose number *step* divides.
+    With *step*, only positions that are multiples of *step* count.
     """
     count = sums.size - 1
     if _is_of_letters(sums):
@@ -247,10 +229,10 @@ def _is_of_letters(sums: NDArray[np.int64]) -> bool:
 
 def run_hashes(codes: Codes, ends: NDArray[np.intp], *, step: int = 1) -> Hashes:
     """
-    Return the hash of the run from each position of *codes*, the first ones if *ends* are fewer, to the one of *ends*.
+    Return the hash of the run from each position of *codes* to the one of *ends*, which may be fewer.
 
-    With *step*, it is each position whose number *step* divides. Runs of the same characters have the same hash,
-    wherever they are.
+    With *step*, only positions that are multiples of *step* count. Runs of the same characters have the same
+    hash, wherever they are.
     """
     powers, inverses = _powers(codes.size)
     sums = np.zeros(codes.size + 1, np.uint64)
@@ -276,9 +258,7 @@ def _table_of_powers() -> tuple[Hashes, Hashes]:
 
 
 def _make_powers(count: int) -> tuple[Hashes, Hashes]:
-    """
-    Return the powers of the base, from 0 on, and those of its inverse.
-    """
+    """Return the powers of the base, from 0 on, and those of its inverse."""
     both = []
     for base in (_BASE, _INVERSE):
         factors = np.full(count, base, np.uint64)
@@ -288,9 +268,7 @@ def _make_powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list[str]]:
-    """
-    Return the distinct terms of each of *count* texts, given its hashes.
-    """
+    """Return the distinct terms of each of *count* texts, given its hashes."""
     values = hashes & _BITS
     order = np.lexsort((values, owners))
     values, owners = values[order], owners[order]
@@ -306,10 +284,10 @@ def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list
 
 def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
     """
-    Return the normalised characters of *text*, and where the part of the text starts and ends that each comes from.
+    Return the normalised characters of *text*, and where in *text* each of them starts and ends.
 
-    A character and the marks after it are one part where they are normalised together. Memory is some 30 bytes for
-    each character.
+    Separators are left out. Characters that are normalised together (one and the marks after it) share one start
+    and end. Memory: some 30 bytes for each character.
     """
     codes = to_codes(text)
     entries = character_entries(codes)

@@ -1,3 +1,1 @@
-"""
-Ingest: fingerprints put into bulk actions, and a decision about each document while it is written.
-"""
+"""Ingest: fingerprints put into bulk actions, and a decision about each document while it is written."""

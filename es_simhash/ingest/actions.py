@@ -1,19 +1,18 @@
 """
-Adds fingerprint fields to one bulk action: finds its texts, and puts the fields in their places.
+Finds the texts of one bulk action, a dict or its JSON text, and puts the fingerprint fields in.
 
-An action is a dict, or its JSON text, as the bulk helpers of both clients take it. Pure: nothing is computed or sent
-here, and nothing given is changed. ``ingest_helper`` reads many actions and computes their fingerprints.
+Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.documents import carries, read_text, with_fields
+from es_simhash.mapping.documents import carries, check_prefix, read_text, with_fields
 from es_simhash.mapping.fields import whole_update
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
@@ -22,9 +21,6 @@ IdFrom = Literal["random"] | None
 
 
 OnPartial = Literal["clear", "pass"]
-
-
-_Place = Callable[[Sequence[dict[str, Any]]], Any]
 
 
 # Strings, so that what looks like a comment in one is left alone; then comments.
@@ -59,113 +55,104 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ActionRules:
-    """
-    What to read and write in an action.
-
-    Attributes:
-        text_fields:
-            Fields of the text, in order.
-        prefix:
-            Name of the object that holds the fingerprint fields.
-        on_partial:
-            ``"clear"`` takes a fingerprint out if the update may make it wrong; ``"pass"`` leaves it.
-    """
+    """What to read and write in an action; ``"clear"`` takes out a fingerprint that may become wrong."""
 
     text_fields: tuple[str, ...]
     prefix: str
     on_partial: OnPartial = "clear"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """
-    An action whose texts are known and whose fields are not.
+@dataclass(slots=True)
+class Part:
+    """A body, or a part of one, to which nothing is added: its texts, and what is wrong with it."""
 
-    Attributes:
-        action:
-            The action; JSON text that could be read is a dict here, which remembers its text.
-        texts:
-            The texts that need a fingerprint, in order.
-        problems:
-            One line for each reason why a fingerprint is missing or may be wrong.
-        build:
-            Makes the finished action from the fields of each text; ``None`` leaves the action as it is.
-    """
-
-    action: Any
+    body: Any
     texts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    build: _Place | None = None
+
+    def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
+        """Return a copy of the body with *fields*, one for each text."""
+        return self.body
+
+
+@dataclass(slots=True)
+class _Whole(Part):
+    """A whole document."""
+
+    prefix: str = ""
+
+    def place(self, fields: Sequence[dict[str, Any]]) -> Any:
+        return keep_text(self.body, with_fields(self.body, fields[0] if fields else {}, prefix=self.prefix))
+
+
+@dataclass(slots=True)
+class _Partial(Part):
+    """A partial document that decides the text of the whole one."""
+
+    prefix: str = ""
+
+    def place(self, fields: Sequence[dict[str, Any]]) -> Any:
+        if fields and fields[0]:
+            return with_fields(self.body, {self.prefix: whole_update(fields[0][self.prefix])}, prefix=self.prefix)
+        # A null takes the place of the whole object in the stored document.
+        return {**with_fields(self.body, {}, prefix=self.prefix), self.prefix: None}
+
+
+@dataclass(slots=True)
+class _Update(Part):
+    """The body of an update, with the parts of it that change."""
+
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    def place(self, fields: Sequence[dict[str, Any]]) -> Any:
+        changed, start = {}, 0
+        for key, part in self.parts.items():
+            stop = start + len(part.texts)
+            changed[key] = part.place(fields[start:stop])
+            start = stop
+        return keep_text(self.body, {**self.body, **changed})
+
+
+@dataclass(slots=True)
+class Prepared:
+    """An action, and the part of it that gets fields; JSON text is a dict that remembers its text."""
+
+    action: Any
+    part: Part | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts whose fields are wanted."""
+        return () if self.part is None else self.part.texts
 
     def finish(self, fields: Sequence[dict[str, Any]]) -> Any:
         """Return a copy of the action with *fields*, one for each text."""
-        return self.action if self.build is None else self.build(fields)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of an action: its texts, how to make the part from their fields, and its problem."""
-
-    texts: tuple[str, ...]
-    place: _Place
-    problems: tuple[str, ...] = ()
+        if self.part is None:
+            return self.action
+        finished = self.part.place(fields)
+        return finished if self.part.body is self.action else {**self.action, "_source": finished}
 
 
 def prepare_action(action: Any, rules: ActionRules) -> Prepared:
-    """
-    Return *action* with its texts; an action that cannot be used stays as it is, with a problem.
-    """
+    """Return *action* with its texts; an action that cannot be used stays as it is, with a problem."""
     try:
         parsed = read_json(action) if isinstance(action, (str, bytes)) else action
-        if not isinstance(parsed, Mapping):
+        if not isinstance(parsed, (dict, Mapping)):
             raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
-        operation = parsed.get("_op_type", "index")
-        if operation in ("index", "create"):
-            return _prepare_document(parsed, rules)
-        if operation == "update":
-            return _prepare_update(parsed, rules)
-        return Prepared(parsed)
+        kind = parsed.get("_op_type", "index")
+        if kind not in ("index", "create", "update"):
+            return Prepared(parsed)
+        body = body_of(parsed)
+        if kind == "update" and not isinstance(body, Mapping):
+            body = parsed
+        part = prepare_body(kind, body, rules)
+        return Prepared(parsed, part, part.problems)
     except (ValueError, RecursionError) as error:
         return Prepared(action, problems=(str(error),))
 
 
-def _prepare_document(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
-    document = _body_of(action)
-    if not isinstance(document, Mapping):
-        raise InvalidInputError(f"_source {shorten(document)} is not a document: give a dict")
-    part = _read_whole(document, rules)
-
-    def build(fields: Sequence[dict[str, Any]]) -> Any:
-        finished = keep_text(document, part.place(fields))
-        return finished if document is action else {**action, "_source": finished}
-
-    return Prepared(action, part.texts, part.problems, build)
-
-
-def _prepare_update(action: Mapping[str, Any], rules: ActionRules) -> Prepared:
-    source = _body_of(action)
-    body = source if isinstance(source, Mapping) else action
-    parts: dict[str, _Part] = {}
-    for key, read in (("doc", _read_partial), ("upsert", _read_whole)):
-        if isinstance(body.get(key), Mapping):
-            parts[key] = read(body[key], rules)
-    if body.get("script") is not None:
-        parts["script"] = _extend_script(body["script"], rules)
-
-    def build(fields: Sequence[dict[str, Any]]) -> Any:
-        changed, start = {}, 0
-        for key, part in parts.items():
-            stop = start + len(part.texts)
-            changed[key] = part.place(fields[start:stop])
-            start = stop
-        finished = keep_text(body, {**body, **changed})
-        return finished if body is action else {**action, "_source": finished}
-
-    texts = tuple(text for part in parts.values() for text in part.texts)
-    return Prepared(action, texts, tuple(line for part in parts.values() for line in part.problems), build)
-
-
-def _body_of(action: Mapping[str, Any]) -> Any:
+def body_of(action: Mapping[str, Any]) -> Any:
     """Return the document or update of *action*; one that was given as text remembers it."""
     source = action.get("_source", action)
     if isinstance(source, JsonText):
@@ -175,9 +162,31 @@ def _body_of(action: Mapping[str, Any]) -> Any:
     return source
 
 
+def prepare_body(kind: str, body: Any, rules: ActionRules) -> Part:
+    """Return the part for the whole *body* of an operation of this *kind*; raise if it is no document."""
+    if kind == "update":
+        return _prepare_update(body, rules)
+    if not isinstance(body, (dict, Mapping)):
+        raise InvalidInputError(f"_source {shorten(body)} is not a document: give a dict")
+    return _read_whole(body, rules)
+
+
+def _prepare_update(body: Any, rules: ActionRules) -> Part:
+    if not isinstance(body, Mapping):
+        return Part(body)
+    parts: dict[str, Part] = {}
+    for key, read in (("doc", _read_partial), ("upsert", _read_whole)):
+        if isinstance(body.get(key), Mapping):
+            parts[key] = read(body[key], rules)
+    if body.get("script") is not None:
+        parts["script"] = _extend_script(body["script"], rules)
+    texts = tuple(text for part in parts.values() for text in part.texts)
+    return _Update(body, texts, tuple(line for part in parts.values() for line in part.problems), parts)
+
+
 def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the text of *document*, if it has one, and the problem, if there is one."""
-    with_fields(document, {}, prefix=rules.prefix)  # refuses a clash before any work is done
+    check_prefix(document, rules.prefix)  # before any work is done
     try:
         text = read_text(document, rules.text_fields)
     except InvalidInputError as error:
@@ -185,17 +194,13 @@ def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[
     return () if text is None else (text,), ()
 
 
-def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> _Part:
+def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> Part:
     """Return the part for a whole document."""
     texts, problems = _read_texts(document, rules)
-
-    def place(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return with_fields(document, fields[0] if fields else {}, prefix=rules.prefix)
-
-    return _Part(texts, place, problems)
+    return _Whole(document, texts, problems, rules.prefix)
 
 
-def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> _Part:
+def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:
     """Return the part for a partial document: it sets the text, clears it, changes some of it, or keeps it."""
     carried, wanted = sum(carries(doc, name) for name in rules.text_fields), len(rules.text_fields)
     texts, problems = _read_texts(doc, rules) if carried == wanted else ((), ())
@@ -204,21 +209,14 @@ def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> _Part:
         names = ", ".join(rules.text_fields)
         problems = (f"the update has only some of the text fields {names}; its fingerprint is {fate}: {_BACKFILL}",)
     if carried == 0 or (carried < wanted and rules.on_partial == "pass"):
-        return _Part((), lambda _: doc, problems)
-
-    def place(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        if fields and fields[0]:
-            return with_fields(doc, {rules.prefix: whole_update(fields[0][rules.prefix])}, prefix=rules.prefix)
-        # A null takes the place of the whole object in the stored document.
-        return {**with_fields(doc, {}, prefix=rules.prefix), rules.prefix: None}
-
-    return _Part(texts, place, problems)
+        return Part(doc, (), problems)
+    return _Partial(doc, texts, problems, rules.prefix)
 
 
 _BACKFILL = "backfill the document"
 
 
-def _extend_script(script: Any, rules: ActionRules) -> _Part:
+def _extend_script(script: Any, rules: ActionRules) -> Part:
     """Return the part for a script: it removes the fields first, because it may change the text in any way."""
     inline = {"source": script} if isinstance(script, str) else script
     source = inline.get("source") if isinstance(inline, Mapping) else None
@@ -231,29 +229,27 @@ def _extend_script(script: Any, rules: ActionRules) -> _Part:
     ):
         fate, changed = "taken out", {**inline, "source": f"ctx._source.remove('{rules.prefix}'); {source}"}
     problem = f"a script may change the text; the fingerprint is {fate}: {_BACKFILL}"
-    return _Part((), lambda _: changed, (problem,))
+    return Part(changed, (), (problem,))
 
 
 def begins_with_function(source: str) -> bool:
     """
     Return whether a Painless script defines a function before anything else, comments apart.
 
-    Examples:
-        >>> begins_with_function("/* n */ int twice(int n) { return 2 * n } ctx._source.n = twice(2)")
-        True
-        >>> begins_with_function("for (int n : params.all) { ctx._source.n += n }")
-        False
+    >>> begins_with_function("/* n */ int twice(int n) { return 2 * n } ctx._source.n = twice(2)")
+    True
+    >>> begins_with_function("for (int n : params.all) { ctx._source.n += n }")
+    False
     """
     return _BEGINS_WITH_FUNCTION.match(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", source)) is not None
 
 
 def for_helpers(action: Any) -> Any:
     """
-    Return *action* as the clients' bulk helpers send it: what was given as text is text again, under ``_source``.
+    Return *action* as bulk helpers send it: what was given as text is text again, under ``_source``.
 
-    Examples:
-        >>> for_helpers(read_json('{"_id": "1", "price": 1.10}'))
-        {'_id': '1', '_source': '{"price": 1.10}'}
+    >>> for_helpers(read_json('{"_id": "1", "price": 1.10}'))
+    {'_id': '1', '_source': '{"price": 1.10}'}
     """
     if not isinstance(action, JsonObject):
         source = action.get("_source") if isinstance(action, dict) else None
@@ -268,13 +264,7 @@ def for_helpers(action: Any) -> Any:
 
 
 def with_id(action: Any) -> Any:
-    """
-    Return *action* with a new ``_id`` if it writes a whole document and has none; any other as it is.
-
-    Examples:
-        >>> len(with_id({"body": "a text"})["_id"]), with_id({"_id": "1"}), with_id({"_op_type": "delete"})
-        (20, {'_id': '1'}, {'_op_type': 'delete'})
-    """
+    """Return *action* with a new ``_id`` if it writes a whole document and has none; any other as it is."""
     if not isinstance(action, Mapping) or action.get("_op_type", "index") not in ("index", "create"):
         return action
     return action if action.get("_id") is not None else {**action, "_id": new_id()}

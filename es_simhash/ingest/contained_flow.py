@@ -1,10 +1,9 @@
 """
 Finds the documents of a batch that add nothing to another document, before the batch is decided.
 
-Documents that share a term of passages are asked for; their texts are read, and compared by the measure of
-``index.passages.contained``. Where the same run wrote what a search may not show yet and what may count, the index is
-refreshed first. Documents of one batch are compared in memory, and once the batch is written, the text that the index
-then has of each that contains another is read. No decision about groups and no write.
+Order: refresh, if this run wrote documents that may count; search by shared terms of passages; compare texts
+by ``passages.contained``; compare the batch in memory. Once it is written, the texts of its containers are
+read again.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
 from es_simhash.groups.content import Content, compare_contents
-from es_simhash.groups.contents_flow import TextFields, docvalue_fields_of, read_content
+from es_simhash.groups.contents_flow import docvalue_fields_of, read_content
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_untaggable
 from es_simhash.ingest.item import Container, Item
-from es_simhash.ingest.target_flow import WriteTarget
+from es_simhash.ingest.source_flow import WriteTarget
 from es_simhash.lookup.verify_flow import FETCH, fetch_hits
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
 from es_simhash.mapping.texts_flow import read_hit
@@ -30,11 +29,10 @@ from es_simhash.passages.find_flow import check_filled
 from es_simhash.passages.query import MOST_CANDIDATES, candidates_query, terms_query
 from es_simhash.texts.similarity import shingle_sets
 from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Key, document_key
 from es_simhash.transport.protocol import Call, Compute, Flow, status_of
 from es_simhash.transport.raw_json import keep_text
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import Patience, is_passing, retry
+from es_simhash.transport.retry_flow import Patience, is_passing, refresh, retry
 
 ATTEMPTS = 8
 TOO_LARGE = 413
@@ -67,13 +65,7 @@ class _Candidate:
 
 
 def check_containers(context: Context, index: str, target: WriteTarget, *, is_tagging: bool) -> Flow[None]:
-    """
-    Check that documents of *index* which contain others can be found, and, if *is_tagging*, that these can be tagged.
-
-    Raises:
-        MappingError: If an index has no passages, or does not map the tag.
-        IncompleteSearchError: If documents have no passages yet.
-    """
+    """Raise if *index*, or some of its documents, has no passages, or, if *is_tagging*, it has no tag."""
     each = target.resolved.each or {index: target.settings}
     yield from retry(lambda: check_filled(context, index, each))
     if is_tagging:
@@ -82,21 +74,11 @@ def check_containers(context: Context, index: str, target: WriteTarget, *, is_ta
 
 class ContainedLookup:
     """
-    Looks up batch after batch of one ingest.
+    The lookups of one ingest, batch after batch, for documents that add nothing to another one.
 
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is searched.
-        bound:
-            Smallest share of a text that stands in another one.
-        grouping:
-            Its ``per`` and ``within`` keep documents apart.
-        text_fields:
-            The text fields of the indices that are searched; the others are those of the new documents.
-        is_skipping:
-            Whether a document that adds nothing is not to be written; else it is tagged.
+    *bound*: smallest share of a text that stands in another one. *grouping*: its ``per`` and ``within`` keep
+    documents apart. *text_fields*: ``others`` are those of the new documents. *is_skipping*: do not write such a
+    document, instead of tagging it.
     """
 
     def __init__(
@@ -152,9 +134,9 @@ class ContainedLookup:
         Return *items*, of which those that add nothing have a tag, or no operation any more.
 
         Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts;
-        and a refresh where documents that this run wrote since the last one share a term. A refusal raises, except
-        where the server is busy: then it is asked again. Where shards do not answer for long, a document may be
-        missed, and its item says so.
+        a refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
+        busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says
+        so.
         """
         asked: list[_Asked] = yield Compute(self._questions, (items,))
         if not asked:
@@ -188,10 +170,10 @@ class ContainedLookup:
 
     def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
-        Return *items* of a batch that was written, without containers of the same batch that the index has not got.
+        Return *items* of a written batch, without containers from it that the index does not have.
 
-        The index has got one that it holds under the same id and with the same text: the server may have refused it,
-        and a pipeline may have changed it. Cost: a refresh and searches of these texts, where there are any.
+        The index has one if the same id has the same text there: the server may have refused it, or a pipeline
+        changed it. Cost: a refresh and searches of these texts, where there are any.
         """
         used = {each.container_position for each in items if each.container_position is not None}
         containers = {
@@ -288,7 +270,7 @@ class ContainedLookup:
         def take(hit: Mapping[str, Any]) -> None:
             key = document_key(hit)
             try:
-                text = read_hit(hit, self._text_fields.of(key.index))
+                text = read_hit(hit, self._text_fields[key.index])
             except InvalidInputError:
                 return
             found[key] = _Candidate(key, text, read_content(hit, self._apart, self._text_fields))
@@ -344,7 +326,8 @@ class ContainedLookup:
         if container is None and gaps:
             why = "; ".join(sentences(gaps))
             return replace(
-                item, problem=f"a document that contains it may have been missed ({why}): run dedupe with contained"
+                item,
+                problem=f"a document that contains it may have been missed ({why}): run tag_duplicates(contained=...)",
             )
         operation = item.operation
         if container is None or operation is None:

@@ -1,9 +1,8 @@
 """
-The decision about a document that is being written: is it a near-duplicate, of which document, and what follows?
+What becomes of a document that has near-duplicates: the policy, its exceptions, and the decision. No requests.
 
-Pure. The near-duplicates that the index holds come as values, those in flight from :class:`InFlight`, and nothing is
-sent. Documents are decided in the order of writing: the first that comes is the canonical. ``flows.grouping.reconcile``
-makes groups that do not depend on that order.
+Documents are decided in the order of writing, and the first is the canonical; ``groups.reconcile_flow`` makes
+groups that do not depend on that order.
 """
 
 from __future__ import annotations
@@ -19,10 +18,76 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.in_flight import ExistingDocument, InFlight
 from es_simhash.lookup.near_dups import NearDup
+from es_simhash.mapping.documents import read_text
+from es_simhash.mapping.meta import check_text_fields
+from es_simhash.texts.measures import Measure, TextMeasure, Unit
+from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
 
 if TYPE_CHECKING:
     from es_simhash.groups.content import Content
     from es_simhash.texts.measures import Score
+
+
+@dataclass(frozen=True, slots=True)
+class IfSimilar:
+    """
+    An ``on_duplicate`` for ``ingest``: what to do with a near-duplicate whose text is similar; others are written.
+
+    A near-duplicate whose text cannot be read does not count as a duplicate.
+
+    A grouping that verifies (``ingest(verify=0.8)``) makes it unnecessary: that compares the texts for every policy,
+    and is recorded, so that ``reconcile`` makes the same groups. Use this one for a stricter bound in one ingest, or
+    for other fields than those that the index records.
+
+    Args:
+        text_field:
+            Field or fields of the text, in both documents.
+        then:
+            ``"tag"``, ``"skip"`` or ``"replace"``.
+        similarity:
+            Smallest similarity of a duplicate, 0 to 1.
+        measure, unit:
+            What the similarity is: see :class:`~es_simhash.Verification`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If *then*, *measure* or *unit* is another word, *similarity* is out of range, or a field name
+            cannot be used.
+
+    Examples:
+        >>> policy = IfSimilar("body", then="skip")
+        >>> old = NearDup("1", "news", 2, 0, source={"body": "The boat leaves at nine."})
+        >>> policy({"body": "the boat leaves at nine"}, old), policy({"body": "Something else"}, old)
+        ('skip', 'write')
+    """
+
+    text_field: str | Sequence[str]
+    then: Verdict = "tag"
+    similarity: float = DEFAULT_SIMILARITY
+    measure: Measure = "jaccard"
+    unit: Unit = "words"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text_field", check_text_fields(self.text_field))
+        check_bound(self.similarity, name="similarity")
+        TextMeasure(self.measure, self.unit)
+        if self.then not in VERDICTS[:3]:
+            raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")
+
+    def __call__(self, new: Mapping[str, Any], old: NearDup) -> Verdict:
+        """Return *then* for similar texts, and ``"write"`` for others."""
+        texts = []
+        for document in (new, old.source or {}):
+            try:
+                text = read_text(document, self.text_field)
+            except InvalidInputError:
+                text = None
+            if text is None:
+                return "write"
+            texts.append(text)
+        measure = TextMeasure(self.measure, self.unit)
+        score = measure.compare(*measure.prepare(texts), bound=self.similarity)
+        return self.then if score.similarity >= self.similarity else "write"
 
 
 Verdict = Literal["tag", "skip", "replace", "write"]
@@ -31,13 +96,7 @@ OnDuplicate = Literal["tag", "skip", "replace"] | Callable[[Mapping[str, Any], N
 
 
 def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
-    """
-    Return *on_duplicate* if it is a policy.
-
-    Raises:
-        TypeError: If it is neither a string nor callable.
-        InvalidInputError: If it is another string.
-    """
+    """Return *on_duplicate*; raise if it is not a policy."""
     if isinstance(on_duplicate, str):
         check_choice("on_duplicate", on_duplicate, VERDICTS[:3])
     else:
@@ -45,28 +104,14 @@ def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
     return on_duplicate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Draft:
     """
-    A document on its way into the index.
+    A document on its way into the index, as it is decided about.
 
-    Attributes:
-        position:
-            Its place among the documents given, from 0.
-        id:
-            Its ``_id``.
-        fingerprint:
-            Its fingerprint; ``None`` where it has none, so that nothing is near it.
-        index:
-            The index, alias or data stream it is sent to.
-        source:
-            The document, where the policy wants to see it.
-        routing:
-            Its routing value.
-        must_write:
-            Whether it cannot be skipped: an update, or a document that was written already.
-        content:
-            What it is compared by beside the fingerprint; ``None`` where only distances count.
+    *position*: among the documents given, from 0. *fingerprint*: ``None``, nothing is near it. *source*: only
+    where the policy wants to see it. *must_write*: an update, or a document already written, so it cannot be
+    skipped. *content*: ``None`` where only distances count.
     """
 
     position: int
@@ -81,15 +126,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Uncompared:
-    """
-    Two documents that are near each other, and could not be compared.
-
-    Attributes:
-        id:
-            ``_id`` of the other one; ``None`` where the new document cannot be compared with any.
-        why:
-            Why not.
-    """
+    """A near document, or ``None`` for all, with which a new document could not be compared, and why."""
 
     id: str | None
     why: Unread
@@ -101,30 +138,16 @@ class Uncompared:
         return f"document {shorten(self.id)} is near and was not compared: {self.why}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """
     The decision about a draft.
 
-    Attributes:
-        verdict:
-            ``"write"``: it is no duplicate. ``"tag"``, ``"skip"``, ``"replace"``: as the policy says.
-        group:
-            Id of the canonical of its group, its own where it is one.
-        distance:
-            Distance to that canonical, in bits; ``None`` where the canonical's fingerprint is not known.
-        leader:
-            The document that it duplicates; for ``"replace"``, the first of those it replaces.
-        replaced:
-            The canonicals that it replaces.
-        similarity:
-            How similar its text is to that of the leader; ``None`` where that was not computed.
-        uncompared:
-            What could not be compared before the decision.
-        hiders:
-            Positions of the documents in flight that hid a near one: the decision stands only if they are written.
-        at:
-            The moment at which it is grouped, in milliseconds since 1970; later than that of each one it replaces.
+    *group*: id of the canonical, of the draft itself if it is one. *distance*: to that canonical, in bits;
+    ``None`` if its fingerprint is not known. *leader*: the document that it duplicates, or the first that it
+    replaces; *similarity* is to that one, if computed. *blockers*: positions of documents in flight that hide a
+    near one: the decision stands only if they are written. *at*: milliseconds since 1970, later than that of each
+    document it replaces.
     """
 
     verdict: Verdict
@@ -134,7 +157,7 @@ class Decision:
     replaced: tuple[ExistingDocument, ...] = ()
     similarity: float | None = None
     uncompared: tuple[Uncompared, ...] = ()
-    hiders: frozenset[int] = frozenset()
+    blockers: frozenset[int] = frozenset()
     at: int = 0
 
 
@@ -167,15 +190,7 @@ class _Neighbour:
 
 
 class Decider:
-    """
-    Decides about drafts in the order of writing, and puts them into the memory of documents in flight.
-
-    Args:
-        grouping:
-            Which documents are neighbours, and the rule.
-        policy:
-            What to do with a duplicate.
-    """
+    """The maker of decisions, in the order of writing; it adds drafts to the memory of those in flight."""
 
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
         self.grouping = grouping
@@ -192,17 +207,11 @@ class Decider:
         now: int = 0,
     ) -> Decision:
         """
-        Return the decision about *draft*.
+        Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
 
-        Args:
-            draft:
-                The document.
-            found:
-                Documents within max_distance that a search shows, in the order in which they are preferred.
-            canonicals:
-                Fingerprints of canonicals that are not among the near-duplicates, by id; for ``connected``.
-            now:
-                The time, in milliseconds since 1970; many documents may have the same.
+        *found*: documents within max_distance that a search shows, the preferred one first. *canonicals*, for
+        ``connected``: fingerprints of canonicals that are not near, by id. *now*: milliseconds since 1970; many
+        documents may share it.
         """
         decision = self._judge(draft, found, canonicals or {}, now)
         if decision.verdict != "skip":
@@ -218,16 +227,17 @@ class Decider:
                 decision.at,
             )
             # For "star" only canonicals attract other documents; for "connected" members do too.
-            is_attracting = self.grouping.rule == "connected" or decision.group == draft.id
-            self.in_flight.add(document, replaced=decision.replaced, is_attracting=is_attracting)
+            may_have_duplicates = self.grouping.rule == "connected" or decision.group == draft.id
+            self.in_flight.add(document, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
         return decision
 
     def _moment(self, draft: Draft, replaced: Sequence[ExistingDocument], now: int) -> int:
         """
-        Return when *draft* is grouped: after what it replaces, so that the order of writing can be read from the index.
+        Return when *draft* is grouped: after what it replaces, so that the index shows the writing order.
 
-        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
-        moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
+        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before
+        the moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later
+        moment.
         """
         self._latest = max(now, self._latest)
         for id_ in (draft.id, *(each.group for each in replaced)):
@@ -248,8 +258,8 @@ class Decider:
         olds: tuple[ExistingDocument, ...]
         replaced: list[_Neighbour] = []
         uncompared: list[Uncompared] = []
-        hiders: set[int] = set()
-        for each in self._neighbours(draft, self._candidates(draft, found, hiders), uncompared):
+        blockers: set[int] = set()
+        for each in self._neighbours(draft, self._candidates(draft, found, blockers), uncompared):
             verdict = self._verdict(draft, each)
             if verdict == "replace":
                 replaced.append(each)
@@ -264,7 +274,7 @@ class Decider:
             similarity = replaced[0].similarity if replaced else None
             olds = tuple(each.document for each in replaced)
         at = self._moment(draft, olds, now)
-        return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(hiders), at)
+        return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(blockers), at)
 
     def _neighbours(
         self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], uncompared: list[Uncompared]
@@ -282,9 +292,9 @@ class Decider:
                 yield _Neighbour(distance, each, comparison.similarity)
 
     def _candidates(
-        self, draft: Draft, found: Iterable[ExistingDocument], hiders: set[int]
+        self, draft: Draft, found: Iterable[ExistingDocument], blockers: set[int]
     ) -> Iterator[tuple[int, ExistingDocument]]:
-        """Yield the documents near *draft*, with distances, those in the index first; add to *hiders* what hid one."""
+        """Yield the documents near *draft*, with distances, those in the index first; note *blockers*."""
         if draft.fingerprint is None:
             return
         # A document in flight is newer than what a search shows of it.
@@ -293,10 +303,10 @@ class Decider:
             if each.fingerprint is None or draft.id in (each.id, each.group):
                 continue
             if self.in_flight.hides(each.id):
-                hiders.update(self.in_flight.hiders(each.id))
+                blockers.update(self.in_flight.blockers(each.id))
             else:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        yield from self.in_flight.find(draft.fingerprint, hiders=hiders, apart_from=draft.id)
+        yield from self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
 
     def _verdict(self, draft: Draft, neighbour: _Neighbour) -> Verdict:
         verdict: Verdict

@@ -1,35 +1,175 @@
 """
-Looks up the documents that new documents may duplicate, and what these are compared by.
+Reads the documents of an index that are near those of a batch, from the server or by a table in memory.
 
-The requests are made in ``ingest_lookups``, the fetch of texts in ``contents``. No decision and no write.
+The table (``lookup.memory_operations_flow``) has every fingerprint that a search can show. Where it has one near
+a document, documents with that fingerprint are read, so all facts about documents come from the server.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from es_simhash.groups.content import Content, milliseconds_of
-from es_simhash.groups.contents_flow import TextFields, fetch_contents
-from es_simhash.groups.lookups_flow import ATTEMPTS, GroupLookups
+from es_simhash.groups.contents_flow import fetch_contents
+from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import ExistingDocument
 from es_simhash.ingest.item import Item
-from es_simhash.ingest.lookups_flow import Asked, IngestLookups
-from es_simhash.lookup.memory_options import LookupRequest
+from es_simhash.lookup.find_many_flow import Batch
+from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.mapping.context import Context
+from es_simhash.lookup.options import LookupRequest, ResidentError, pays
+from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Flow, Together
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import Patience, attempt, retry
+from es_simhash.transport.protocol import Call, Compute, Flow, Together
+from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
 from es_simhash.transport.view import Hits
+
+logger = logging.getLogger("es_simhash")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about one batch; *by_table*: only about fingerprints that the table in memory has near it."""
+
+    fingerprints: Sequence[int]
+    batch: Batch | None
+    calls: Sequence[Call]
+    by_table: bool = False
+
+
+class IngestLookups:
+    """The lookups of one ingest, by *lookups* on the server or in a table in memory, as *request* says."""
+
+    def __init__(
+        self,
+        context: Context,
+        index: str,
+        lookups: GroupLookups,
+        *,
+        settings: IndexSettings,
+        max_distance: int,
+        request: LookupRequest,
+    ) -> None:
+        self._lookups = lookups
+        self._index = index
+        self._is_wanted = request.lookups != "server"
+        self._is_demanded = request.lookups == "memory"
+        file = request.file(context.prefix, settings)
+        self._make = partial(
+            Resident, context, index, max_distance=max_distance, memory_bytes=request.most_bytes, file=file
+        )
+        self._has_file = file is not None and file.path.exists()
+        self._resident: Resident | None = None
+        self._asked = 0
+
+    def prepare(self) -> Flow[None]:
+        """Learn the size of the index, which was refreshed just now."""
+        yield from self._lookups.prepare()
+        if self._resident is not None:
+            try:
+                yield from self._resident.catch_up(documents=self._lookups.documents)
+            except ResidentError as error:
+                self._give_up(error)
+        elif self._is_demanded or (self._has_file and self._is_wanted):
+            yield from self._load()
+
+    def finish(self) -> Flow[None]:
+        """Leave what is in memory to the next ingest, if the caller named a file."""
+        if self._resident is not None:
+            yield from self._resident.save()
+
+    def note_written(self, written: Mapping[str, int]) -> None:
+        """Note how many documents were *written* to each index that are in flight until :meth:`prepare`."""
+        if self._resident is not None:
+            self._resident.note_own(written)
+
+    def ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
+        """Return what to ask about *fingerprints*, one or more."""
+        if self._is_worth_it():
+            yield from self._load()
+        resident = self._resident
+        if resident is None:
+            return self._ask_server(fingerprints)
+        near = yield Compute(resident.near, (fingerprints,))
+        with_near = [each for each in fingerprints if each in near]
+        batch = self._lookups.batch(with_near, known=near) if with_near else None
+        return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
+
+    def _ask_server(self, fingerprints: Sequence[int]) -> Asked:
+        self._asked += len(fingerprints)
+        batch = self._lookups.batch(fingerprints)
+        return Asked(fingerprints, batch, [batch.call()])
+
+    def _is_worth_it(self) -> bool:
+        """Return whether asking the server has cost about as much as reading all fingerprints would."""
+        if self._resident is not None or not self._is_wanted:
+            return False
+        return pays(self._asked, milliseconds=self._lookups.milliseconds, documents=self._lookups.documents)
+
+    def _load(self) -> Flow[None]:
+        resident = self._make()
+        try:
+            yield from resident.load()
+        except ResidentError as error:
+            self._give_up(error)
+        else:
+            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
+            self._resident = resident
+            yield from resident.save()
+
+    def _give_up(self, error: ResidentError) -> None:
+        """Ask the server from now on; only for now, if it may be otherwise in a moment."""
+        if error.is_passing:
+            self._asked = 0
+            return
+        if self._is_demanded:
+            raise error.for_caller(self._index) from error
+        logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
+        self._is_wanted, self._resident = False, None
+
+    def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
+        """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
+        found = {} if asked.batch is None else (yield from self._lookups.take(asked.batch, answers[0]))
+        if not asked.by_table:
+            return found
+        resident = self._resident
+        if resident is None:
+            return (yield from self._lookups.ask(asked.fingerprints))
+        try:
+            shown = yield from resident.read_news()
+        except ResidentError as error:
+            self._give_up(error)
+            return (yield from self._lookups.ask(asked.fingerprints))
+        if not len(shown):
+            return found
+        near = yield Compute(resident.near_among, (asked.fingerprints, shown))
+        # What has these fingerprints was found already, or is asked for by block terms: it may have others again.
+        known = {each: {one.fingerprint for one in some} for each, some in found.items()}
+        missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
+        also = yield from self._lookups.ask(missed)
+        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
+
+
+def _both(one: NearDups, other: NearDups) -> NearDups:
+    """Return the documents of both."""
+    items = {each.key: each for each in (*one, *other)}
+    return replace(
+        one,
+        items=tuple(items.values()),
+        complete=one.complete and other.complete,
+        reasons=(*one.reasons, *other.reasons),
+    )
+
 
 PAGE = 1_000
 
@@ -39,16 +179,9 @@ class Existing:
     """
     The documents near those of one batch, as searches show them.
 
-    Attributes:
-        near:
-            For each fingerprint looked up, the documents within max_distance of it in the order in which they are
-            preferred: the one that was grouped first comes first.
-        canonicals:
-            Fingerprints of canonicals that are not near themselves, by id; only for ``connected``.
-        gaps:
-            For a fingerprint whose lookup was incomplete, why.
-        is_compared:
-            Whether texts are compared.
+    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first.
+    *canonicals*, for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a
+    lookup is incomplete.
     """
 
     near: Mapping[int, Sequence[ExistingDocument]] = field(default_factory=dict)
@@ -63,25 +196,7 @@ class Existing:
 
 
 class ExistingLookup:
-    """
-    Looks up batch after batch of one ingest.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is searched.
-        settings:
-            Settings of the index.
-        grouping:
-            Which documents are neighbours, and the rule.
-        text_fields:
-            The text fields of the indices that are searched.
-        with_source:
-            Whether the policy wants to see whole documents.
-        request:
-            How to look up.
-    """
+    """The lookups of one ingest, batch after batch; *with_source*: the policy wants whole documents."""
 
     def __init__(
         self,
@@ -108,13 +223,22 @@ class ExistingLookup:
             source=with_source,
         )
         self._lookups = IngestLookups(
-            context, index, self._group_lookups, max_distance=grouping.max_distance, request=request
+            context,
+            index,
+            self._group_lookups,
+            settings=settings,
+            max_distance=grouping.max_distance,
+            request=request,
         )
 
     def prepare(self) -> Flow[None]:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         yield from refresh(self._index)
         yield from self._lookups.prepare()
+
+    def finish(self) -> Flow[None]:
+        """Note that no batch follows."""
+        yield from self._lookups.finish()
 
     def note_written(self, items: Iterable[Item]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""

@@ -1,47 +1,34 @@
 """
-The memory of documents that an ingest has decided to write and that searches may not show yet. Pure.
+The memory of documents that an ingest decided to write and that searches may not show. No requests.
 
-A later document under the same id takes the place of an earlier one, a refused write is withdrawn, and what it had
-replaced stands again. Which document is a duplicate is decided in ``decide``.
+A later document under the same id takes the place of an earlier one; a refused write is withdrawn, and what
+it replaced is valid again. ``decide`` says which document is a duplicate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.groups.content import Content
 from es_simhash.hashing import hamming_distance
 
 if TYPE_CHECKING:
-    from es_simhash.lookup.memory_table import FingerprintTable
+    from es_simhash.lookup.memory_table import FingerprintTable, Near
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExistingDocument:
     """
     A document that another may duplicate, in the index or in flight.
 
-    Attributes:
-        id:
-            Its ``_id``.
-        fingerprint:
-            Its fingerprint; ``None`` if it has none, and so no near-duplicates.
-        group:
-            The group it belongs to: the id of its canonical, its own where it is one.
-        index:
-            Name of the index that holds it, where known.
-        source:
-            The document, where the policy wants to see it.
-        routing:
-            Its routing value.
-        position:
-            Its place among the documents given, from 0; ``None`` for one that a search showed.
-        content:
-            What it is compared by beside the fingerprint; ``None`` where only distances count.
-        at:
-            The moment at which it was grouped, in milliseconds since 1970; 0 if it never was.
+    *group*: id of its canonical, of the document itself if it is one. *position*: among the documents given, from
+    0; ``None`` for one that a search showed. *source*: only where the policy wants to see it. *content*: ``None``
+    where only distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
+
+    In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
+    One object for each document, because Python's garbage collector looks at all of them again and again.
     """
 
     id: str
@@ -53,34 +40,12 @@ class ExistingDocument:
     position: int | None = None
     content: Content | None = None
     at: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """
-    One document in this memory.
-
-    Attributes:
-        document:
-            The document.
-        earlier:
-            The entry that had its id before.
-        replaces:
-            Entries whose place as canonical it took.
-        replaced_by:
-            Entries that took its place as canonical.
-        is_withdrawn:
-            Whether its write was refused.
-        is_settled:
-            Whether its write is done, so that the next refresh makes it visible.
-    """
-
-    document: ExistingDocument
-    earlier: _Entry | None = None
-    replaces: Sequence[_Entry] = ()
-    replaced_by: Sequence[_Entry] = ()
-    is_withdrawn: bool = False
-    is_settled: bool = False
+    earlier: ExistingDocument | None = field(default=None, init=False, compare=False, repr=False)
+    replaces: tuple[ExistingDocument, ...] = field(default=(), init=False, compare=False, repr=False)
+    replaced_by: tuple[ExistingDocument, ...] = field(default=(), init=False, compare=False, repr=False)
+    is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
+    is_settled: bool = field(default=False, init=False, compare=False, repr=False)
+    order: int = field(default=0, init=False, compare=False, repr=False)
 
 
 _CopyKey: TypeAlias = tuple[int, str, Hashable]
@@ -91,48 +56,25 @@ def _copy_key(document: ExistingDocument) -> _CopyKey:
     return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
 
 
-@dataclass(slots=True, eq=False)
-class _Copies:
-    """
-    Documents that are equal for every later document, which are looked up as one.
-
-    Attributes:
-        place:
-            Their place in the order in which the first of them was added.
-        entries:
-            The documents, one or more.
-    """
-
-    place: int
-    entries: list[_Entry]
-
-
 class InFlight:
-    """
-    Documents in flight, by id and by fingerprint.
-
-    Args:
-        max_distance:
-            Largest distance of :meth:`find` in bits, inclusive.
-
-    Attributes:
-        settled:
-            How many writes are done that were not forgotten.
-    """
+    """Documents in flight, by id and by fingerprint; *settled* counts writes done and not yet forgotten."""
 
     def __init__(self, max_distance: int) -> None:
         self.settled = 0
         self._max_distance = max_distance
-        self._current: dict[str, _Entry] = {}
-        self._by_position: dict[int, _Entry] = {}
+        self._current: dict[str, ExistingDocument] = {}
+        self._by_position: dict[int, ExistingDocument] = {}
         self._contents: list[Content] = []
-        self._copies: dict[_CopyKey, _Copies] = {}
-        self._by_fingerprint: dict[int, list[_Copies]] = {}
+        self._added = 0
+        # Documents that are equal for every later one are looked up as one; a list where there are several.
+        self._copies: dict[_CopyKey, ExistingDocument | list[ExistingDocument]] = {}
+        self._keys: dict[int, _CopyKey | list[_CopyKey]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
-        # What is near those foreseen: of the table, and of those foreseen.
-        self._near: dict[int, AbstractSet[int]] = {}
+        # What is near those foreseen, apart from themselves: of the table, and of those foreseen.
+        self._foreseen: AbstractSet[int] = frozenset()
+        self._near: Near = {}
 
     @property
     def size(self) -> int:
@@ -140,55 +82,53 @@ class InFlight:
         return sum(each.size for each in self._contents)
 
     def add(
-        self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), is_attracting: bool = True
+        self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), may_have_duplicates: bool = True
     ) -> None:
-        """
-        Remember *document*; it hides what searches, or this memory, have under its id.
-
-        Args:
-            document:
-                A document in flight, with its position.
-            replaced:
-                Canonicals that it replaces.
-            is_attracting:
-                Whether later documents may be found to be its duplicates.
-        """
-        entry = self._put(document)
+        """Remember *document*, which hides others of its id; *may_have_duplicates*: later ones may duplicate it."""
+        self._put(document)
         for each in replaced:
             old = self._by_position.get(-1 if each.position is None else each.position) or self._shadow(each)
-            old.replaced_by = [*old.replaced_by, entry]
-            entry.replaces = [*entry.replaces, old]
+            old.replaced_by = (*old.replaced_by, document)
+            document.replaces = (*document.replaces, old)
         if document.content is not None:
             self._contents.append(document.content)
-        if document.fingerprint is not None and is_attracting:
-            key = _copy_key(document)
-            if (copies := self._copies.get(key)) is None:
-                self._keep(key, _Copies(len(self._copies), [entry]))
-            else:
-                copies.entries.append(entry)
+        if document.fingerprint is not None and may_have_duplicates:
+            self._keep(document)
 
-    def _keep(self, key: _CopyKey, copies: _Copies) -> None:
+    def _keep(self, document: ExistingDocument) -> None:
+        key = _copy_key(document)
+        copies = self._copies.get(key)
+        if isinstance(copies, list):
+            copies.append(document)
+            return
+        if copies is not None:
+            self._copies[key] = [copies, document]
+            return
+        self._copies[key] = document
         fingerprint = key[0]
-        self._copies[key] = copies
-        if fingerprint not in self._by_fingerprint:
-            self._by_fingerprint[fingerprint] = []
+        keys = self._keys.get(fingerprint)
+        if isinstance(keys, list):
+            keys.append(key)
+        elif keys is not None:
+            self._keys[fingerprint] = [keys, key]
+        else:
+            self._keys[fingerprint] = key
             self._waiting.append(fingerprint)
-        self._by_fingerprint[fingerprint].append(copies)
-        if fingerprint not in self._near:
-            self._near = {}
+            if fingerprint not in self._foreseen:
+                self._foreseen, self._near = frozenset(), {}
 
-    def _put(self, document: ExistingDocument) -> _Entry:
-        entry = _Entry(document, self._current.get(document.id))
-        self._current[document.id] = entry
+    def _put(self, document: ExistingDocument) -> ExistingDocument:
+        document.earlier = self._current.get(document.id)
+        document.order = self._added = self._added + 1
+        self._current[document.id] = document
         if document.position is not None:
-            self._by_position[document.position] = entry
-        return entry
+            self._by_position[document.position] = document
+        return document
 
-    def _shadow(self, shown: ExistingDocument) -> _Entry:
-        """Return the entry that hides a document which a search shows and which was replaced."""
+    def _shadow(self, shown: ExistingDocument) -> ExistingDocument:
+        """Return the document that hides one which a search shows and which was replaced."""
         current = self._current.get(shown.id)
-        is_shadow = current is not None and current.document.position is None
-        return current if current is not None and is_shadow else self._put(shown)
+        return current if current is not None and current.position is None else self._put(replace(shown))
 
     def hides(self, id_: str) -> bool:
         """Return whether a document in flight is newer than what a search shows under *id_*."""
@@ -196,19 +136,18 @@ class InFlight:
 
     def get(self, id_: str) -> ExistingDocument | None:
         """Return the document in flight under *id_*."""
-        entry = self._current.get(id_)
-        return None if entry is None else entry.document
+        return self._current.get(id_)
 
-    def hiders(self, id_: str) -> set[int]:
+    def blockers(self, id_: str) -> set[int]:
         """Return the positions of the documents whose writes, if they are withdrawn, may show *id_* again."""
-        entry = self._current.get(id_)
-        return set() if entry is None else self._hiders_of(entry)
+        current = self._current.get(id_)
+        return set() if current is None else self._blockers_of(current)
 
     def foresee(self, fingerprints: Sequence[int]) -> None:
         """
-        Prepare :meth:`find` for these *fingerprints*, also for the documents with one of them that are added before.
+        Prepare :meth:`find` for *fingerprints*, many at once, which is much faster than one by one.
 
-        To find the neighbours of many at once is much faster.
+        Documents with one of these fingerprints that are added in between are found too.
         """
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
@@ -218,84 +157,90 @@ class InFlight:
             self._table = FingerprintTable(self._max_distance)
         self._table.add(np.array(self._waiting, np.uint64))
         self._waiting.clear()
-        wanted = np.array(list(dict.fromkeys(fingerprints)), np.uint64)
-        before, among = self._table.near(wanted), self._table.near_among(wanted, wanted)
-        near = ({*one.tolist(), *other.tolist()} for one, other in zip(before, among, strict=True))
-        self._near = dict(zip(wanted.tolist(), near, strict=True))
+        self._foreseen = frozenset(fingerprints)
+        self._near = self._table.near_others(np.array(list(self._foreseen), np.uint64))
 
-    def _near_to(self, fingerprint: int) -> AbstractSet[int]:
-        """Return the fingerprints near *fingerprint*: those in flight, and perhaps others."""
-        if fingerprint not in self._near:
+    def _keys_near(self, fingerprint: int) -> Iterator[_CopyKey]:
+        """Yield the keys of documents in flight near *fingerprint*."""
+        if fingerprint not in self._foreseen:
             self.foresee([fingerprint])
-        return self._near[fingerprint]
+        for each in (fingerprint, *self._near.get(fingerprint, ())):
+            keys = self._keys.get(each, ())
+            yield from keys if isinstance(keys, list) else (keys,) if keys else ()
+
+    def is_foreseen_near(self, fingerprint: int) -> bool:
+        """Return whether another fingerprint, in flight or foreseen, is near *fingerprint*, which was foreseen."""
+        return fingerprint in self._near
+
+    def contents_near(self, fingerprint: int) -> Iterator[Content]:
+        """Yield what documents in flight near *fingerprint* are compared by, one for all copies."""
+        for key in self._keys_near(fingerprint):
+            copies = self._copies[key]
+            content = (copies[0] if isinstance(copies, list) else copies).content
+            if content is not None:
+                yield content
 
     def has_near(self, fingerprint: int | None) -> bool:
         """Return whether :meth:`find` may find something."""
-        known = self._by_fingerprint
-        return fingerprint is not None and any(each in known for each in self._near_to(fingerprint))
+        return fingerprint is not None and next(self._keys_near(fingerprint), None) is not None
 
     def find(
-        self, fingerprint: int, *, hiders: set[int] | None = None, apart_from: str | None = None
+        self, fingerprint: int, *, blockers: set[int] | None = None, apart_from: str | None = None
     ) -> Iterator[tuple[int, ExistingDocument]]:
         """
-        Yield (distance in bits, document) of the documents near *fingerprint*, one of all copies in a group.
+        Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
 
-        Args:
-            fingerprint:
-                What to look for; see :meth:`foresee`.
-            hiders:
-                Gets the positions of documents that hide others within max_distance.
-            apart_from:
-                An id; neither this document nor the members of its group are found.
+        *blockers* gets the positions of documents that hide others within max_distance. *apart_from* is an id: neither
+        this document nor the members of its group are found.
         """
-        known = self._by_fingerprint
-        found = [copies for near in self._near_to(fingerprint) for copies in known.get(near, ())]
-        for copies in sorted(found, key=lambda each: each.place):
-            if copies.entries[0].document.group == apart_from:
+        found = [self._copies[key] for key in self._keys_near(fingerprint)]
+        for copies in sorted((each if isinstance(each, list) else [each] for each in found), key=_first_order):
+            if copies[0].group == apart_from:
                 continue
-            others = (each for each in copies.entries if each.document.id != apart_from)
+            others = (each for each in copies if each.id != apart_from)
             standing = next((each for each in others if self._is_standing(each)), None)
             if standing is not None:
-                yield hamming_distance(fingerprint, standing.document.fingerprint or 0), standing.document
-            elif hiders is not None:
-                for each in copies.entries:
+                yield hamming_distance(fingerprint, standing.fingerprint or 0), standing
+            elif blockers is not None:
+                for each in copies:
                     if not each.is_withdrawn:
-                        hiders.update(self._hiders_of(each))
-                        hiders.update(self.hiders(each.document.id))
+                        blockers.update(self._blockers_of(each))
+                        blockers.update(self.blockers(each.id))
 
     @staticmethod
-    def _hiders_of(entry: _Entry) -> set[int]:
-        hiding = [entry, *(each for each in entry.replaced_by if not each.is_withdrawn)]
-        return {each.document.position for each in hiding if each.document.position is not None}
+    def _blockers_of(document: ExistingDocument) -> set[int]:
+        hiding = [document, *(each for each in document.replaced_by if not each.is_withdrawn)]
+        return {each.position for each in hiding if each.position is not None}
 
-    def _is_standing(self, entry: _Entry) -> bool:
-        return self._current.get(entry.document.id) is entry and all(each.is_withdrawn for each in entry.replaced_by)
+    def _is_standing(self, document: ExistingDocument) -> bool:
+        is_current = self._current.get(document.id) is document
+        return is_current and all(each.is_withdrawn for each in document.replaced_by)
 
     def withdraw(self, position: int) -> None:
         """Forget the document given at *position*; the documents that it replaced are valid again."""
-        entry = self._by_position.pop(position, None)
-        if entry is None:
+        document = self._by_position.pop(position, None)
+        if document is None:
             return
-        entry.is_withdrawn = True
-        self._restore(entry.document.id)
-        for each in entry.replaces:
-            if each.document.position is None and all(other.is_withdrawn for other in each.replaced_by):
+        document.is_withdrawn = True
+        self._restore(document.id)
+        for each in document.replaces:
+            if each.position is None and all(other.is_withdrawn for other in each.replaced_by):
                 each.is_withdrawn = True  # searches find it again
-                self._restore(each.document.id)
+                self._restore(each.id)
 
     def _restore(self, id_: str) -> None:
-        """Put the last entry of *id_* that is not withdrawn in its place."""
-        entry = self._current.pop(id_, None)
-        while entry is not None and entry.is_withdrawn:
-            entry = entry.earlier
-        if entry is not None:
-            self._current[id_] = entry
+        """Put the last document under *id_* that is not withdrawn in its place."""
+        document = self._current.pop(id_, None)
+        while document is not None and document.is_withdrawn:
+            document = document.earlier
+        if document is not None:
+            self._current[id_] = document
 
     def settle(self, position: int) -> None:
         """Note that the write of the document given at *position*, and of what it replaced, is done."""
-        entry = self._by_position.get(position)
-        if entry is not None and not entry.is_settled:
-            entry.is_settled = True
+        document = self._by_position.get(position)
+        if document is not None and not document.is_settled:
+            document.is_settled = True
             self.settled += 1
 
     def forget_settled(self) -> None:
@@ -303,24 +248,28 @@ class InFlight:
         self._current = {id_: each for id_, each in self._current.items() if not self._is_visible(each)}
         kept: set[int] = set()
         for current in self._current.values():
-            entry: _Entry | None = current
-            while entry is not None:  # an earlier one counts again if the write of the later one is withdrawn
-                kept.add(id(entry))
-                if entry.earlier is not None and self._is_visible(entry.earlier):
-                    entry.earlier = None
-                entry = entry.earlier
+            document: ExistingDocument | None = current
+            while document is not None:  # an earlier one counts again if the write of the later one is withdrawn
+                kept.add(id(document))
+                if document.earlier is not None and self._is_visible(document.earlier):
+                    document.earlier = None
+                document = document.earlier
         self._by_position = {place: each for place, each in self._by_position.items() if id(each) in kept}
         self.settled = sum(each.is_settled for each in self._by_position.values())
-        contents = (each.document.content for each in self._by_position.values())
-        self._contents = [each for each in contents if each is not None]
-        copies, self._copies, self._by_fingerprint = self._copies, {}, {}
-        self._table, self._waiting, self._near = None, [], {}
-        for key, before in copies.items():
-            if left := [each for each in before.entries if id(each) in kept]:
-                self._keep(key, _Copies(len(self._copies), left))
+        self._contents = [each.content for each in self._by_position.values() if each.content is not None]
+        before, self._copies, self._keys = self._copies, {}, {}
+        self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
+        for copies in before.values():
+            for each in copies if isinstance(copies, list) else (copies,):
+                if id(each) in kept:
+                    self._keep(each)
 
     @staticmethod
-    def _is_visible(entry: _Entry) -> bool:
-        if entry.document.position is None:
-            return all(each.is_settled or each.is_withdrawn for each in entry.replaced_by)
-        return entry.is_settled
+    def _is_visible(document: ExistingDocument) -> bool:
+        if document.position is None:
+            return all(each.is_settled or each.is_withdrawn for each in document.replaced_by)
+        return document.is_settled
+
+
+def _first_order(copies: Sequence[ExistingDocument]) -> int:
+    return copies[0].order

@@ -1,43 +1,46 @@
 """
-Documents into an index, with their fingerprints and groups, and a report on each: the pipeline.
+The pipeline that writes documents with fingerprints and groups, and reports on each.
 
-While one batch is written, the near-duplicates of the next are looked up and the one after it is read and
-fingerprinted. Reading is in ``source``, looking up in ``existing``, deciding in ``index.grouping.decide``, what follows
-a refused or a replacing write in ``settle`` and ``relink``, the report in ``written``.
+While one batch is written, the near-duplicates of the next are looked up, and the one after it is read and
+fingerprinted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_name
-from es_simhash.groups.contents_flow import TextFields
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import check_known, settle_grouping
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import Item
+from es_simhash.ingest.item import Item, decide_items
 from es_simhash.ingest.read_content import ContentReader, make_reader
-from es_simhash.ingest.relink_flow import relink
-from es_simhash.ingest.settle_flow import Settlement, decide_items
-from es_simhash.ingest.source_flow import Batch, IngestOptions, IngestSizes, Source
-from es_simhash.ingest.target_flow import WriteTarget, check_indices, find_write_target
+from es_simhash.ingest.settle_flow import Settlement, relink
+from es_simhash.ingest.source_flow import (
+    Batch,
+    IngestOptions,
+    IngestSizes,
+    Source,
+    WriteTarget,
+    check_indices,
+    find_write_target,
+)
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import report
 from es_simhash.mapping.confirmation_flow import check_unchanged
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.primaries_flow import reads_primaries
-from es_simhash.mapping.resolve_flow import agree
+from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.names import check_index
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together
-from es_simhash.transport.refresh_flow import now
-from es_simhash.transport.retry_flow import check_shards
+from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Progress, Tell, Together
+from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes
 
@@ -52,17 +55,25 @@ def ingest(
     options: IngestOptions,
     *,
     sizes: IngestSizes = _SIZES,
+    dry_run: bool = False,
 ) -> Flow[None]:
     """
-    Write *documents* to *index* with their fingerprints; emit a :class:`Written` for each, in order.
+    Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
 
-    Cost: for every 500 documents a bulk request, and if they are grouped, a multi-search at the same time as
-    the bulk before it, a refresh at the start, and one after every 20,000. With contained another multi-search for
-    every 500, on its own, and searches of the texts that share passages with them.
+    Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
+    before it, a refresh at the start, and one after every 20,000. With contained another multi-search for every
+    500, not at the same time as others, and searches of the texts that share passages with them. A dry run refuses
+    what is refused before the first document, and takes none.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
+    if dry_run:
+        resolved = yield from resolve_index(context, index)
+        target = WriteTarget(resolved, agree(resolved, context))
+        if options.on_duplicate is not None:
+            yield from _choose_grouping(context, index, target, options.on_duplicate, options, record=False)
+        return
     target = yield from find_write_target(context, index)
     source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
     try:
@@ -75,6 +86,8 @@ def ingest(
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved)
         yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
+        if grouper is not None:
+            yield from grouper.lookup.finish()
     finally:
         source.close()
 
@@ -89,17 +102,9 @@ def _make_grouper(
     sizes: IngestSizes,
 ) -> Flow[_Grouper]:
     """Return what groups the documents of *source*, which then reads what they are compared by."""
-    mappings = yield from read_source_modes(index, target.resolved.mappings)
-    refuse_hidden_groups(mappings, prefix=context.prefix)
-    if policy not in ("tag", "skip"):
-        refuse_partial_sources(mappings)  # what is replaced is updated
-    if options.contained is not None:
-        yield from check_containers(context, index, target, is_tagging=policy == "tag")
-    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
-    grouping = yield from settle_grouping(context, target.resolved, request)
+    mappings, grouping = yield from _choose_grouping(context, index, target, policy, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
-    own_fields = {name: own.text_fields for name, own in target.resolved.each.items()}
-    text_fields = TextFields(own_fields, source.text_fields)
+    text_fields = TextFields(target.resolved.text_fields, source.text_fields)
     contained = None
     if options.contained is not None:
         contained = ContainedLookup(
@@ -130,6 +135,20 @@ def _make_grouper(
         reader=source.reader,
         contained=contained,
     )
+
+
+def _choose_grouping(
+    context: Context, index: str, target: WriteTarget, policy: OnDuplicate, options: IngestOptions, *, record: bool
+) -> Flow[tuple[Mapping[str, Mapping[str, Any]], Grouping]]:
+    """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
+    mappings = yield from read_source_modes(index, target.resolved.mappings)
+    refuse_hidden_groups(mappings, prefix=context.prefix)
+    if policy not in ("tag", "skip"):
+        refuse_partial_sources(mappings)  # what is replaced is updated
+    if options.contained is not None:
+        yield from check_containers(context, index, target, is_tagging=policy == "tag")
+    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
+    return mappings, (yield from settle_grouping(context, target.resolved, request, record=record))
 
 
 def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:
@@ -170,16 +189,16 @@ class _Grouper:
         if self._contained is not None:
             items = yield from self._contained.apply(items)
         at = yield Compute(now)
-        decided: list[Item] = yield Compute(self._decide, (items, existing, at))
+        yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self._decider.in_flight, self._sizes
         if in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
-        return decided
+        return list(items)
 
-    def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> list[Item]:
-        return decide_items(self._decider, items, existing, prefix=self._prefix, at=at)
+    def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> None:
+        decide_items(self._decider, items, existing, prefix=self._prefix, at=at)
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
@@ -236,15 +255,15 @@ class _Pipeline:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             asked = (yield from lookup.ask(following.items)) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            sending = [item.operation for item in items if item.operation is not None and _is_sent(item)]
+            sent = [item for item in items if _is_sent(item)]
+            sending = [item.operation for item in sent if item.operation is not None]
             bulk = Bulk(sending, prefix=self._context.prefix, repeats_scripts=False)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self._source.take, (due,)) if is_reading else None
             answers = yield from self._send(bulk, asked.calls if asked else (), reading)
-            items, failure = yield from self._finish(items, bulk, answers.bulk)
-            for item in items:
-                yield Emit(report(item, prefix=self._context.prefix))
+            items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
+            yield EmitEach([report(item, prefix=self._context.prefix) for item in items])
             done += len(items)
             yield Tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
@@ -273,8 +292,10 @@ class _Pipeline:
         named = dict(zip(requests, answers, strict=False))
         return _Answers(**named, lookups=answers[len(requests) :])
 
-    def _finish(self, items: Sequence[Item], bulk: Bulk, answer: Any) -> Flow[tuple[list[Item], Exception | None]]:
-        """Return *items* with their outcomes, as far as they are known, and what went wrong."""
+    def _finish(
+        self, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
+    ) -> Flow[tuple[list[Item], Exception | None]]:
+        """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
         failure = None
         if bulk.outcomes:
             try:
@@ -283,11 +304,11 @@ class _Pipeline:
                 if not any(bulk.outcomes):
                     raise
                 failure = error
-        outcomes = iter(bulk.outcomes)
-        written = [item.with_outcome(next(outcomes)) if _is_sent(item) else item for item in items]
+        for item, outcome in zip(sent, bulk.outcomes, strict=True):
+            item.outcome = outcome
         if failure is not None:
-            return _known(written), failure
-        return (yield from self._grouper.settle(written)) if self._grouper else (written, None)
+            return _known(items), failure
+        return (yield from self._grouper.settle(items)) if self._grouper else (list(items), None)
 
 
 def _known(items: Sequence[Item]) -> list[Item]:

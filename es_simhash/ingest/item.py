@@ -1,41 +1,35 @@
-"""
-One document of an ingest on its way: from the operation given, by the decision, to the operation sent and its outcome.
-
-Pure. Nothing is sent, and nothing given is changed: each step returns a new item.
-"""
+"""The steps of one document through an ingest. Nothing is sent; each step returns a new item."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.content import Content, to_moment
+from es_simhash.groups.content import Content, milliseconds_of, prepare_together, to_moment
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.decide import Decision, Draft
+from es_simhash.ingest.actions import Part
+from es_simhash.ingest.decide import Decider, Decision, Draft, Uncompared
 from es_simhash.ingest.read_content import ContentReader
-from es_simhash.mapping.fields import GROUPED, group_fields, without_fingerprint
+from es_simhash.mapping.fields import GROUPED, dotted_names, group_fields, without_fingerprint
 from es_simhash.transport.raw_json import keep_text
 from es_simhash.writes.operations import Operation, Outcome
+
+if TYPE_CHECKING:
+    from es_simhash.ingest.existing_flow import Existing
+    from es_simhash.ingest.in_flight import InFlight
+
+_FIRST = 3
+_GROUPED = frozenset(GROUPED)
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """
-    A document that contains another one.
-
-    Attributes:
-        id:
-            Its ``_id``.
-        index:
-            Name of the index that holds it.
-        share:
-            Share of the shingles of the other one that it has.
-    """
+    """A document that contains another one; *share* is the share of the other one's shingles that it has."""
 
     id: str
     index: str
@@ -46,31 +40,17 @@ class Container:
         return {"id": self.id, "index": self.index, "share": self.share}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Item:
     """
-    One document of an ingest, on its way.
+    One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
 
-    Attributes:
-        position:
-            Its place among the documents given, from 0.
-        operation:
-            The operation to send; ``None`` where what was given is no operation, or is not written because of its
-            *container*.
-        problem:
-            The problem of a document that is written anyway, for the report.
-        outcome:
-            What became of it; ``None`` until then, and for a document that is skipped.
-        draft:
-            The document as it is decided about; ``None`` where it is not grouped.
-        decision:
-            What was decided; ``None`` until then.
-        container:
-            The document to which it adds nothing; ``None`` where there is none, or nobody asked.
-        container_position:
-            The position of *container*, where it is of the same batch.
-        withheld:
-            The operation that is not sent because of a *container* of the same batch, unless that is not written.
+    The steps of a batch fill it in; the steps after its bulk, which compare before and after, make copies.
+    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is
+    not written because of *container*. *problem*: of a document that is written anyway. *container*: the document
+    to which it adds nothing; *container_position*, if that is of the same batch. *withheld*: the operation not
+    sent because of a container of the same batch; it is sent if that one is not written. *weight*: about how many
+    characters it takes in a request. *part*: what was read of it, until it has its fields.
     """
 
     position: int
@@ -82,10 +62,22 @@ class Item:
     container: Container | None = None
     container_position: int | None = None
     withheld: Operation | None = None
+    weight: int = 0
+    part: Part | None = None
 
-    def with_outcome(self, outcome: Outcome | None) -> Item:
-        """Return it with this *outcome*."""
-        return replace(self, outcome=outcome)
+    action = None
+    problems = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts whose fields are wanted."""
+        return () if self.part is None else self.part.texts
+
+    def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
+        """Return it with *fields*, one for each text, in its operation."""
+        if self.part is not None and self.operation is not None:
+            self.operation.body, self.part = self.part.place(fields), None
+        return self
 
     def without_container(self) -> Item:
         """Return it as one that adds something: an operation that was withheld is to be sent."""
@@ -112,15 +104,15 @@ class Item:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was sent, and not written: refused, or dropped by a pipeline."""
+        """Whether it will not be written: refused before or by the server, or dropped by a pipeline."""
         return self.outcome is not None and not self.outcome.is_done
 
 
 def content_id(document: Any, prefix: str) -> str:
     """
-    Return an id that depends only on the content of *document*; so writing the same document again adds nothing.
+    Return an id made only of the content of *document*, so that writing it again adds nothing.
 
-    128 bits of the SHA-256 of its JSON, keys sorted, our own fields left out; 32 hex digits.
+    128 bits of the SHA-256 of its JSON, keys sorted, without the fingerprint fields; 32 hex digits.
     """
     own = without_fingerprint(document, prefix=prefix) if isinstance(document, Mapping) else document
     text = json.dumps(own, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
@@ -128,41 +120,37 @@ def content_id(document: Any, prefix: str) -> str:
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
-    """
-    Return whether the document of *operation* is sent with a fingerprint.
-    """
+    """Return whether the document of *operation* is sent with a fingerprint."""
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     own = body.get(prefix) if isinstance(body, Mapping) else None
     return isinstance(own, Mapping) and own.get("fingerprint") is not None
 
 
-def with_draft(item: Item, prefix: str, *, with_source: bool, reader: ContentReader | None = None) -> Item:
+def make_draft(
+    position: int, operation: Operation, prefix: str, *, with_source: bool, reader: ContentReader | None = None
+) -> Draft | None:
     """
-    Return *item* with a draft, and with an id in its operation where that has none.
+    Return the draft of the document of *operation*, which gets an id if it has none.
 
-    An update that does not change the fingerprint gets no draft. A delete gets one without a fingerprint, so that the
-    document is no longer taken for a canonical. *reader* reads what the document is compared by, where more than
-    distances count.
+    An update that does not change the fingerprint has no draft. A delete has one without a fingerprint, so that
+    the document is no longer taken for a canonical. *reader*: ``None`` where only distances count.
     """
-    operation = item.operation
-    if operation is None:
-        return item
     fingerprint, is_decided = _fingerprint_of(operation, prefix)
     if not is_decided:
-        return item
-    if operation.kind in ("index", "create") and operation.header.get("_id") is None:
-        operation = Operation(operation.kind, {**operation.header, "_id": uuid.uuid4().hex}, operation.body)
-    draft = Draft(
-        item.position,
-        str(operation.header.get("_id")),
+        return None
+    header = operation.header
+    if operation.kind in ("index", "create") and header.get("_id") is None:
+        operation.header = header = {**header, "_id": uuid.uuid4().hex}
+    return Draft(
+        position,
+        str(header.get("_id")),
         fingerprint,
-        operation.header.get("_index"),
+        header.get("_index"),
         _written_fields(operation) if with_source else None,
-        operation.header.get("routing"),
+        header.get("routing"),
         must_write=operation.kind in ("update", "delete"),
         content=None if reader is None or fingerprint is None else _content_of(operation, reader),
     )
-    return Item(item.position, operation, item.problem, item.outcome, draft)
 
 
 def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
@@ -178,54 +166,51 @@ def _content_of(operation: Operation, reader: ContentReader) -> Content:
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
     """Return the fingerprint that the document will have, and whether the operation decides that."""
-    body = operation.body if isinstance(operation.body, Mapping) else {}
+    body = operation.body if isinstance(operation.body, (dict, Mapping)) else {}
     if operation.kind == "update":
         doc = body.get("doc")
         if not isinstance(doc, Mapping) or prefix not in doc:
             return None, "script" in body
         body = doc
     own = body.get(prefix)
-    digits = own.get("fingerprint") if isinstance(own, Mapping) else None
+    digits = own.get("fingerprint") if isinstance(own, (dict, Mapping)) else None
     return (None if digits is None else from_hex(digits)), True
 
 
 def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str) -> Operation:
     """
-    Return *operation* with the group fields of *decision*; group fields that came with the document are dropped.
+    Return *operation* with the group fields of *decision*; those that came with it are dropped.
 
-    A document without fingerprint is a group of its own, so that ``collapse`` does not fold all of them into one.
+    A document without fingerprint is a group by itself, so that ``collapse`` does not fold all of them into one.
     """
     body = operation.body
-    if operation.kind == "delete" or not isinstance(body, Mapping):
+    if operation.kind == "delete" or not isinstance(body, (dict, Mapping)):
         return operation
     fields = _fields_of(draft, decision)
-    if operation.kind == "update":
+    if operation.kind != "update":
+        changed = _with_fields(body, fields, prefix)
+    else:
         doc = body.get("doc")
         if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
             return operation
-        changed = {"doc": {**doc, prefix: {**doc[prefix], **fields}}}
+        changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
         upsert = body.get("upsert")
         if isinstance(upsert, Mapping):
             changed["upsert"] = _with_fields(upsert, fields, prefix)
-        return replace(operation, body=keep_text(body, {**body, **changed}))
-    return replace(operation, body=keep_text(body, _with_fields(body, fields, prefix)))
+    return Operation(operation.kind, operation.header, keep_text(body, changed))
 
 
 def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    own = document.get(prefix)
-    if own is not None and not isinstance(own, Mapping):
+    own = document.get(prefix) or {}
+    if not isinstance(own, (dict, Mapping)):
         return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
-    changed = {key: value for key, value in (own or {}).items() if key not in GROUPED}
-    changed |= {key: value for key, value in fields.items() if value is not None}
-    dotted = _dotted(prefix)
+    kept = own if _GROUPED.isdisjoint(own) else {key: value for key, value in own.items() if key not in _GROUPED}
+    changed = {**kept, **{key: value for key, value in fields.items() if value is not None}}
+    dotted = dotted_names(prefix)
     if dotted.isdisjoint(document):
         return {**document, prefix: changed}
-    return {key: value for key, value in document.items() if key not in dotted} | {prefix: changed}
-
-
-@cache
-def _dotted(prefix: str) -> frozenset[str]:
-    return frozenset(f"{prefix}.{name}" for name in GROUPED)
+    grouped = {f"{prefix}.{name}" for name in GROUPED}
+    return {key: value for key, value in document.items() if key not in grouped} | {prefix: changed}
 
 
 def _fields_of(draft: Draft, decision: Decision) -> dict[str, Any]:
@@ -235,7 +220,52 @@ def _fields_of(draft: Draft, decision: Decision) -> dict[str, Any]:
 
 
 def regroup_body(draft: Draft, decision: Decision, *, prefix: str) -> dict[str, Any]:
-    """
-    Return the body of an update that puts *decision* into a document that is written already.
-    """
+    """Return the body of an update that puts *decision* into a document that is written already."""
     return {"doc": {prefix: _fields_of(draft, decision)}}
+
+
+def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> None:
+    """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
+    now = int(milliseconds_of(at) or 0)
+    drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]
+    decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
+    if existing.is_compared:
+        prepare_together(_compared_soon(drafts, existing, decider.in_flight), decider.grouping.measure)
+    for item in items:
+        _decide(decider, item, existing, prefix=prefix, now=now)
+
+
+def _compared_soon(drafts: Sequence[Draft], existing: Existing, in_flight: InFlight) -> Iterator[Content]:
+    """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""
+    seen: dict[int, Draft] = {}
+    for draft in drafts:
+        fingerprint = draft.fingerprint or 0
+        # The first neighbour decides, so those after it are seldom compared.
+        near = [each.content for each in existing.near.get(fingerprint, ())[:_FIRST]]
+        near += islice(in_flight.contents_near(fingerprint), _FIRST)
+        if (copy := seen.setdefault(fingerprint, draft)) is not draft:
+            near.append(copy.content)
+        if near or in_flight.is_foreseen_near(fingerprint):
+            yield from (each for each in (draft.content, *near) if each is not None)
+
+
+def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, now: int) -> None:
+    draft, operation = item.draft, item.operation
+    if draft is None or operation is None:
+        return
+    near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
+    decision = decider.decide(draft, near, existing.canonicals, now=now)
+    gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
+    if gaps or decision.uncompared:
+        item.problem = _missed(gaps or (), decision.uncompared)
+    if decision.verdict != "skip" and item.outcome is None:
+        item.operation = put_decision(operation, draft, decision, prefix=prefix)
+    item.decision = decision
+
+
+def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str:
+    """Return the sentence about near-duplicates that may have been missed."""
+    reasons = [*gaps, *map(str, uncompared)]
+    # A text that nobody can read is not read by reconcile either.
+    may_find = gaps or any(each.why.kind != "text" for each in uncompared)
+    return f"a near-duplicate may have been missed ({'; '.join(reasons)}){': run reconcile' if may_find else ''}"

@@ -1,6 +1,4 @@
-"""
-Recognises lines of our own files where documents are expected: archives, plans of removal and reports. Pure.
-"""
+"""Recognises lines of archives, plans of removal and reports where documents are expected."""
 
 from __future__ import annotations
 
@@ -50,13 +48,12 @@ _SENTENCES: Mapping[OwnRecord, str] = {
 
 def find_own_record(document: Any) -> OwnRecord | None:
     """
-    Return which file of ours the JSON value *document* is a line of; ``None`` for any document of a user.
+    Return which file of this library *document* is a line of; ``None`` for any document of a user.
 
-    Examples:
-        >>> find_own_record({"_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0f"})
-        'archive'
-        >>> find_own_record({"id": "1", "action": "shipped", "reason": "sold"}) is None
-        True
+    >>> find_own_record({"_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0f"})
+    'archive'
+    >>> find_own_record({"id": "1", "action": "shipped", "reason": "sold"}) is None
+    True
     """
     if not isinstance(document, Mapping):
         return None
@@ -73,17 +70,6 @@ def find_own_record(document: Any) -> OwnRecord | None:
 
 
 def refuse_own_record(document: Any, place: str) -> None:
-    """
-    Refuse a line of a file of ours where a document is expected.
-
-    Args:
-        document:
-            The JSON value.
-        place:
-            What it is called in the message.
-
-    Raises:
-        InvalidInputError: If it is such a line.
-    """
+    """Raise if *document* is a line of a file of this library; *place* names it in the message."""
     if (kind := find_own_record(document)) is not None:
         raise InvalidInputError(f"{place} {_SENTENCES[kind]}")

@@ -1,8 +1,4 @@
-"""
-Reads from a document what it is compared by, as the mapping of its index will read it.
-
-Pure. Used for documents that are not indexed yet; of those in an index, the server shows the values itself.
-"""
+"""Reads what a document is compared by before it is indexed, as the mapping of its index will read it."""
 
 from __future__ import annotations
 
@@ -20,15 +16,7 @@ from es_simhash.mapping.documents import carries, read_text, read_values
 
 @dataclass(frozen=True, slots=True)
 class MappedField:
-    """
-    How an index maps a field.
-
-    Attributes:
-        path:
-            Where its values stand in a document: a multi-field is read from the field that it belongs to.
-        node:
-            Its mapping; empty where the field is not mapped.
-    """
+    """How an index maps a field; *path* of a multi-field is that of the field that it belongs to."""
 
     path: str
     node: Mapping[str, Any]
@@ -61,12 +49,7 @@ class MappedField:
         return sum(1 for _ in given) > sum(1 for _ in self.keywords(document))
 
     def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
-        """
-        Yield the dates of a date field in *document*, in milliseconds since 1970.
-
-        Raises:
-            InvalidInputError: If one cannot be read; the message shows it.
-        """
+        """Yield the dates in *document*, in milliseconds since 1970; raise if one cannot be read."""
         for value in read_values(document, self.path):
             given = self.node.get("null_value") if value is None else value
             if given is None:
@@ -80,17 +63,7 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True)
 class ContentReader:
-    """
-    Reads from documents what they are compared by.
-
-    Attributes:
-        text_fields:
-            Fields of the text; empty where texts are not compared.
-        per:
-            The keyword field ``per``, if there is one.
-        within:
-            The date field ``within``, if there is one.
-    """
+    """A reader of what documents are compared by; empty *text_fields*: texts are not compared."""
 
     text_fields: Sequence[str] = ()
     per: MappedField | None = None
@@ -102,15 +75,7 @@ class ContentReader:
         return [*self.text_fields, *(each.path for each in (self.per, self.within) if each)]
 
     def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:
-        """
-        Return what *document* is compared by.
-
-        Args:
-            document:
-                The document, or the part of it that an update changes.
-            is_partial:
-                Whether it is such a part, so that a field that is missing may be there in the index.
-        """
+        """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
         unread = self._find_missing(document) if is_partial else None
         text, moment = None, None
         try:
@@ -131,17 +96,7 @@ class ContentReader:
 def make_reader(
     grouping: Grouping, mappings: Iterable[Mapping[str, Any]], text_fields: str | Sequence[str]
 ) -> ContentReader | None:
-    """
-    Return what reads new documents for *grouping*; ``None`` where only distances count.
-
-    Args:
-        grouping:
-            Which documents are neighbours.
-        mappings:
-            The mappings of the indices that they may go to.
-        text_fields:
-            Fields of the text.
-    """
+    """Return what reads new documents for *grouping*; ``None`` where only distances count."""
     if grouping.is_by_distance_alone:
         return None
     known = list(mappings) or [{}]

@@ -1,101 +1,47 @@
 """
-Settles a batch that was written: documents that depended on a refused write are decided again.
+Settles a batch after its bulk: some documents are decided again, and groups of replaced canonicals move.
 
-A duplicate of a document that the server did not write is written if it had been skipped, and put into another group
-if it had been tagged. What a refused write hid is there all the same, and documents near it are decided again. A
-document that an ingest pipeline wrote under another id is decided again under that id. A document that was left out, or
-tagged, because a document of the batch contains it adds something if the index has not got that one. The pipeline of
-batches is in ``ingest``; replaced canonicals are in ``relink``.
+Decided again are: duplicates of a document not written (skipped ones are written, tagged ones change their
+group); documents near one that a refused write had hidden; documents that a server pipeline wrote under another
+id, under that id; documents left out or tagged because of a container of the batch that the index does not have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from es_simhash.groups.content import Content, milliseconds_of, prepare_together
+from es_simhash.groups.content import compare_contents
 from es_simhash.groups.contents_flow import untag
+from es_simhash.groups.rule import Grouping
+from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.ingest.contained_flow import ContainedLookup
-from es_simhash.ingest.decide import Decider, Uncompared
-from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import Item, put_decision, regroup_body
-from es_simhash.transport.keys import Key
+from es_simhash.ingest.decide import Decider, Draft
+from es_simhash.ingest.existing_flow import ExistingLookup
+from es_simhash.ingest.item import Item, decide_items, regroup_body
+from es_simhash.ingest.read_content import ContentReader
+from es_simhash.mapping.fields import Fields, group_fields
+from es_simhash.transport.answers import Gap, sentences
+from es_simhash.transport.names import Key, document_key
+from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Compute, Flow
-from es_simhash.transport.refresh_flow import now
-from es_simhash.writes.bulk_flow import send_bulk
+from es_simhash.transport.retry_flow import now, refresh, retry
+from es_simhash.transport.view import Hits
+from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
+BATCH = 500
+PAGE = 1_000
 UNDECIDED = 424
-FIRST = 3
-
-
-def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> list[Item]:
-    """
-    Return *items*, decided in their order at the moment *at*, with the group fields in their operations.
-    """
-    now = int(milliseconds_of(at) or 0)
-    if existing.is_compared:
-        prepare_together(_compared_soon(items, existing), decider.grouping.measure)
-    drafts = [item.draft for item in items if item.draft is not None]
-    decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
-    return [_decide(decider, item, existing, prefix=prefix, now=now) for item in items]
-
-
-def _compared_soon(items: Sequence[Item], existing: Existing) -> Iterator[Content]:
-    """Yield the contents that will be compared: of new documents near one in the index, and of those near them."""
-    for item in items:
-        draft = item.draft
-        near = existing.near.get(draft.fingerprint, ()) if draft and draft.fingerprint is not None else ()
-        if draft and draft.content is not None and near:
-            yield draft.content
-            # The first neighbour decides, so those after it are seldom compared.
-            yield from (each.content for each in near[:FIRST] if each.content is not None)
-
-
-def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, now: int) -> Item:
-    draft, operation = item.draft, item.operation
-    if draft is None or operation is None:
-        return item
-    near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
-    decision = decider.decide(draft, near, existing.canonicals, now=now)
-    gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
-    problem = _missed(gaps or (), decision.uncompared) or item.problem
-    if decision.verdict != "skip" and item.outcome is None:
-        operation = put_decision(operation, draft, decision, prefix=prefix)
-    return replace(item, operation=operation, problem=problem, decision=decision)
-
-
-def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str | None:
-    """Return the sentence about near-duplicates that may have been missed, if any."""
-    reasons = [*gaps, *map(str, uncompared)]
-    if not reasons:
-        return None
-    # A text that nobody can read is not read by reconcile either.
-    may_find = gaps or any(each.why.kind != "text" for each in uncompared)
-    return f"a near-duplicate may have been missed ({'; '.join(reasons)}){': run reconcile' if may_find else ''}"
 
 
 class Settlement:
     """
-    Settles one batch.
+    The settling of one batch; *items* is valid also when :meth:`run` was cut short by an exception.
 
-    Args:
-        items:
-            The batch, with decisions and outcomes.
-        decider:
-            What decided about it.
-        lookup:
-            Looks up what is decided again.
-        prefix:
-            Name of the object that holds the fields.
-        contained:
-            Looked up which documents add nothing; ``None`` where nobody asked.
-        is_updatable:
-            Whether documents of the index can be updated without losing something.
-
-    Attributes:
-        items:
-            The batch as it is now, also when :meth:`run` was cut short by an exception.
+    *contained*: ``None`` where nobody asked for it. *is_updatable*: an update of a document of the index loses
+    nothing.
     """
 
     def __init__(
@@ -176,12 +122,7 @@ class Settlement:
                 raise
 
     def _withdraw(self, lost: Sequence[int]) -> list[int]:
-        """
-        Take documents out of the memory that were not written under their id, and all that depend on them.
-
-        Returns:
-            The places of those to decide again.
-        """
+        """Take *lost* documents, and all that depend on them, out of memory; return places to decide again."""
         drafts = [item.draft for n in lost if (item := self.items[n]).draft is not None]
         positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
         followers: list[int] = []
@@ -190,7 +131,7 @@ class Settlement:
                 continue
             group = item.decision.group
             is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
-            is_near_hidden = not positions.isdisjoint(item.decision.hiders)
+            is_near_hidden = not positions.isdisjoint(item.decision.blockers)
             is_follower = is_misnamed or is_near_hidden or item.leader_position in positions
             if (is_follower and not self._is_overtaken(n)) or (item.is_renamed and n in lost):
                 followers.append(n)
@@ -234,16 +175,16 @@ class Settlement:
         existing = yield from self._lookup.look_up(again)
         # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
-        decided = decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
+        decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
         operations = {
             n: self._operation(item)
-            for n, item in zip(places, decided, strict=True)
+            for n, item in zip(places, again, strict=True)
             if n not in written or not _is_same(self.items[n], item, self._prefix)
         }
         sending = {n: operation for n, operation in operations.items() if operation is not None}
         outcomes = yield from send_bulk(list(sending.values()))
         by_place = dict(zip(sending, outcomes, strict=True))
-        for n, item in zip(places, decided, strict=True):
+        for n, item in zip(places, again, strict=True):
             is_stale = n in written and n in operations
             self.items[n] = _with_outcome(item, by_place.get(n), was_written=is_stale)
 
@@ -275,9 +216,9 @@ def _is_same(before: Item, after: Item, prefix: str) -> bool:
 
 
 def _must_stay(item: Item) -> Item:
-    """Return *item* as it is decided again: one that is written already has its id, and cannot be skipped."""
+    """Return a copy of *item* to decide again: one that is written already has its id, and cannot be skipped."""
     if item.draft is None or item.outcome is None:
-        return item
+        return replace(item)
     draft = replace(item.draft, id=item.outcome.id or item.draft.id, must_write=True)
     return replace(item, draft=draft)
 
@@ -291,3 +232,103 @@ def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> 
         # What was written before stays written, should its new tags be refused: reconcile finds it.
         return replace(item, problem=f"its group is out of date ({outcome.error}): run reconcile")
     return replace(item, outcome=outcome)
+
+
+def relink(
+    index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str, reader: ContentReader | None = None
+) -> Flow[list[Item]]:
+    """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
+    successors = _successors(items)
+    if not successors:
+        return list(items)
+    places, gaps = yield from _find_members(index, items, successors, prefix)
+    failed: dict[int, str] = {}  # by position of the document that took over
+    taken: dict[Key, Draft] = {}
+
+    def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        successor = _follow(successors, own.get("group") or place.id)
+        if successor is None or successor.fingerprint is None or not own.get("fingerprint"):
+            return None
+        distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
+        if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):
+            return None
+        if grouping.rule == "star":
+            content = None if reader is None else reader.read(found["_source"])
+            comparison = compare_contents(successor.content, content, grouping)
+            if comparison.unread is not None:
+                failed[successor.position] = f"{place.id}: {comparison.unread}"
+            if not comparison.are_neighbours:
+                return None
+        taken[place] = successor
+        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at"))
+        if fields["at"] is None:
+            del fields["at"]  # a moment of now would be later than that of the document that replaced it
+        return "update", {"doc": {prefix: fields}}
+
+    for begin in range(0, len(places), BATCH):
+        part = places[begin : begin + BATCH]
+        outcomes = yield from rewrite(part, change, source=[prefix, *(reader.fields if reader else ())])
+        for place, outcome in zip(part, outcomes, strict=True):
+            if place in taken and (reason := _reason(place, outcome)):
+                failed[taken[place].position] = reason
+            elif place not in taken and (reason := _reason(place, outcome)):
+                failed |= {draft.position: reason for draft in successors.values()}
+    if gaps:
+        failed |= {draft.position: "; ".join(sentences(gaps)) for draft in successors.values()}
+    return [_with_problem(item, failed.get(item.position)) for item in items]
+
+
+def _successors(items: Sequence[Item]) -> dict[str, Draft]:
+    """Return, by id of a replaced canonical, the document that took its place."""
+    return {
+        old.id: item.draft
+        for item in items
+        if item.draft is not None and item.decision is not None and item.outcome is not None and item.outcome.is_done
+        for old in item.decision.replaced
+    }
+
+
+def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
+    """Return the present name of *group*: a successor may have been replaced itself."""
+    successor = successors.get(group)
+    seen = {group}
+    while successor is not None and successor.id in successors and successor.id not in seen:
+        seen.add(successor.id)
+        successor = successors[successor.id]
+    return successor
+
+
+def _find_members(
+    index: str, items: Sequence[Item], successors: Mapping[str, Draft], prefix: str
+) -> Flow[tuple[list[Key], list[Gap]]]:
+    """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
+    fields = Fields(prefix)
+    places: dict[Key, None] = {}
+    for item in items:
+        outcome, draft, decision = item.outcome, item.draft, item.decision
+        if draft is None or decision is None or outcome is None or not outcome.is_done:
+            continue
+        if outcome.id and outcome.index and decision.group in successors:
+            places[Key(outcome.index, outcome.id, draft.routing)] = None
+    old = sorted(successors)
+    query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
+
+    def note(hits: Hits) -> None:
+        places.update(dict.fromkeys(map(document_key, hits)))
+
+    yield from refresh(index)
+    gaps = yield from retry(lambda: read_each(index, {"query": query, "_source": False}, note, page=PAGE))
+    return list(places), gaps
+
+
+def _reason(place: Key, outcome: Outcome | None) -> str | None:
+    if outcome is None or outcome.is_done or outcome.status == MISSING:
+        return None
+    return f"{place.id}: {outcome.error}"
+
+
+def _with_problem(item: Item, reason: str | None) -> Item:
+    if reason is None:
+        return item
+    return replace(item, problem=f"documents of the group it took over may not name it ({reason}): run reconcile")

@@ -1,5 +1,8 @@
 """
-Reading the documents of an ingest: options, fingerprints put in, cut into batches. Nothing is sent here.
+Reads the documents of an ingest, puts fingerprints in, and cuts them into batches; knows where they may be written.
+
+An index without fingerprint fields, such as one that a rollover made meanwhile, is refused: the server maps them
+as text there, and from then on no lookup through the alias works.
 """
 
 from __future__ import annotations
@@ -7,42 +10,106 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from es_simhash.arguments import check_choice, check_count, check_fields, check_number
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
-from es_simhash.ingest.actions import OnPartial
+from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body
 from es_simhash.ingest.decide import OnDuplicate, check_policy
-from es_simhash.ingest.item import Item, content_id, with_draft
+from es_simhash.ingest.item import Item, content_id, make_draft
 from es_simhash.ingest.own_records import refuse_own_record
 from es_simhash.ingest.read_content import ContentReader
-from es_simhash.ingest.target_flow import WriteTarget
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
-from es_simhash.lookup.memory_options import LookupRequest
-from es_simhash.mapping.meta import text_fields_of
+from es_simhash.lookup.options import LookupRequest
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.meta import IndexSettings, text_fields_of
+from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
+from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
+from es_simhash.writes.targets_flow import last_generation, prepare_targets, write_index
+
+_BACKING = ".ds-"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where an ingest writes: the indices behind the name, and the *settings* of the one written to."""
+
+    resolved: Resolved
+    settings: IndexSettings
+
+    def accepts(self, index: str) -> bool:
+        """Return whether a document may name *index* itself: one behind the name, with our fields."""
+        return self.resolved.assumed is not None or index in self.resolved.each
+
+
+def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
+    """
+    Return where a write to *index* goes, after fingerprint fields were added where they can be.
+
+    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one
+    more for an alias over indices with different text fields. Raises also if a rollover would create an index
+    without the fields.
+    """
+    resolved = yield from resolve_index(context, index)
+    resolved = yield from prepare_targets(context, index, resolved)
+    settings = agree(resolved, context)
+    if not settings.text_fields and len(resolved.each) > 1:
+        own = resolved.each.get((yield from _write_index(index, resolved)))
+        settings = settings if own is None else replace(settings, text_fields=own.text_fields)
+    return WriteTarget(resolved, settings)
+
+
+def _write_index(index: str, resolved: Resolved) -> Flow[str]:
+    """Return the concrete index that a write to the alias or data stream *index* goes to; empty if unknown."""
+    if all(name.startswith(_BACKING) for name in resolved.mappings):
+        return last_generation(resolved.mappings)
+    try:
+        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
+    except Exception as error:
+        if status_of(error) not in (401, 403, 404):
+            raise
+        return ""
+    return write_index(answer, index) or ""
+
+
+def check_indices(context: Context, index: str, resolved: Resolved, written: set[str]) -> Flow[Resolved]:
+    """Return the indices behind *index* after a batch went to *written*; raise if one lacks the fields."""
+    if resolved.assumed is not None or written <= resolved.mappings.keys():
+        return resolved
+    now = yield from resolve_index(context, index)
+    faulty = {fault.index for fault in now.faults} | set(now.unmapped)
+    if wrong := sorted(written & faulty):
+        raise _unmapped(index, wrong, context.prefix)
+    return now
+
+
+def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
+    return MappingError(
+        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: add the component template of "
+        f"build_component_template to the index template that makes such indices, and index {names[0]!r} again",
+        problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
+    )
+
 
 IdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
 LARGEST_BATCH = 10_000
+# What our fields, the action line and the id add to a document in a request, roughly.
+OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
 _TELLING = frozenset({"action", "canonical", "format"})
 
 
 def check_max_delay(seconds: Any) -> None:
-    """
-    Check a number of seconds, or ``None``.
-
-    Raises:
-        TypeError: If it is no number.
-        InvalidInputError: If it is not above 0.
-    """
+    """Raise if *seconds* is neither ``None`` nor a number above 0."""
     if seconds is None:
         return
     check_number("max_delay", seconds, above=0, advice="seconds above 0, or None")
@@ -50,13 +117,7 @@ def check_max_delay(seconds: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """
-    How to ingest: the keyword arguments of the client's method.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """How to ingest: the keyword arguments of the client's method, checked."""
 
     text_field: str | Sequence[str] | None = None
     on_duplicate: OnDuplicate | None = None
@@ -84,24 +145,19 @@ class IngestOptions:
                     f"contained does not go with on_duplicate {shorten(self.on_duplicate)}: give 'tag' or 'skip', or "
                     "leave contained out"
                 )
+        if self.on_duplicate is None and self.lookup.memory_file is not None:
+            raise InvalidInputError("memory_file is for an ingest that looks for duplicates: leave it out")
         check_choice("id_from", self.id_from, ("content", None))
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSizes:
     """
-    The sizes of batches and requests.
+    The sizes of batches, and the limits of the memory in flight.
 
-    Attributes:
-        documents:
-            Most documents in a batch.
-        characters:
-            About how many characters a batch may have before it is full.
-        in_flight:
-            Documents remembered because searches may not show them yet. When so many are written, the index is
-            refreshed: memory stays bounded, whatever the refresh interval of the index.
-        in_flight_bytes:
-            The same for the memory that the texts of these documents occupy, where texts are compared.
+    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is
+    refreshed, so that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the
+    texts of these documents, where texts are compared.
     """
 
     documents: int = 500
@@ -118,16 +174,9 @@ class Batch:
     """
     Documents that go into one bulk request.
 
-    Attributes:
-        items:
-            The documents; none after the last one, and where none came in time.
-        failure:
-            The exception with which the caller's documents broke off, after those of this batch.
-        is_last:
-            Whether no batch follows.
-        due:
-            Until when to wait for the next batch, so that this one is not sent too late; ``None`` if that does not
-            matter.
+    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents
+    broke off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not
+    sent too late; ``None`` if that does not matter.
     """
 
     items: Sequence[Item]
@@ -137,29 +186,7 @@ class Batch:
 
 
 class Source:
-    """
-    Reads documents, puts their fingerprints in, and cuts them into batches.
-
-    Args:
-        index:
-            Where documents go that name no index themselves.
-        documents:
-            Documents or bulk actions, or a queue that somebody fills with them.
-        target:
-            The index that is written to, and its settings.
-        options:
-            How to ingest.
-        prefix:
-            Name of the object that holds the fields.
-        sizes:
-            How large a batch is.
-
-    Attributes:
-        text_fields:
-            Fields of the text.
-        reader:
-            Reads what documents are compared by; ``None`` where only distances count.
-    """
+    """A reader of documents that adds fingerprints and cuts batches; *index* is for those that name none."""
 
     def __init__(
         self,
@@ -187,7 +214,7 @@ class Source:
         self._due: float | None = None
         if isinstance(documents, Feed) or options.max_delay is not None:
             documents = self._read(documents)
-        self._actions: Any = fingerprint_actions(
+        self._items: Any = fingerprint_actions(
             documents,
             text_field=self.text_fields,
             scheme=settings.scheme,
@@ -199,6 +226,8 @@ class Source:
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
             batch=sizes.documents,
+            prepare=self._prepare,
+            hand_on=self._finished,
         )
 
     def take(self, due: float | None = None) -> Batch:
@@ -212,11 +241,11 @@ class Source:
         items: list[Item] = []
         characters = 0
         try:
-            for action in self._actions:
-                if action is PAUSE:
+            for item in self._items:
+                if item is PAUSE:
                     return self._batch(items)
-                items.append(self._item(action))
-                characters += weigh(action)
+                items.append(item)
+                characters += item.weight
                 if len(items) >= self._sizes.documents or characters >= self._sizes.characters:
                     return self._batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
@@ -258,29 +287,52 @@ class Source:
             self._feed.close()
         # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
         with suppress(ValueError):
-            self._actions.close()
+            self._items.close()
 
-    def _item(self, action: Any) -> Item:
+    def _prepare(self, given: Any, rules: ActionRules) -> Item:
+        """Return what is read of one document; the item is made once its fingerprint is known."""
         position = self._position
         self._position += 1
-        problem = self._problems.pop(position, None)
-        if isinstance(action, Mapping) and not _TELLING.isdisjoint(action):
+        try:
+            action = read_json(given) if isinstance(given, (str, bytes)) else given
+        except (ValueError, RecursionError) as error:
+            return self._refused(position, error)
+        if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
             plain = {name: value for name, value in action.items() if name != self._prefix}
             refuse_own_record(plain, f"document {position}")
         try:
             operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
-            # Of text that could not be read the problem says why.
-            reason = problem if problem and isinstance(action, (str, bytes)) else str(error)
-            return Item(position, None, problem, Outcome(None, self._index, 400, Refusal(400, reason=reason)))
-        if self._options.id_from == "content" and operation.kind in ("index", "create"):
-            header = {"_id": content_id(operation.body, self._prefix), **operation.header}
-            operation = Operation(operation.kind, header, operation.body)
-        item = Item(position, operation, problem)
-        if self._options.on_duplicate is None:
+            return self._refused(position, error)
+        item = Item(position, operation, weight=OWN_CHARACTERS + weigh(operation.body))
+        if operation.kind != "delete":
+            try:
+                if "_source" in action:
+                    operation.body = body_of(action)
+                item.part = prepare_body(operation.kind, operation.body, rules)
+                item.problem = item.part.problems[-1] if item.part.problems else None
+            except (ValueError, RecursionError) as error:
+                item.problem = str(error)
+        return item
+
+    def _refused(self, position: int, error: Exception) -> Item:
+        outcome = Outcome(None, self._index, 400, Refusal(400, reason=str(error)))
+        return Item(position, None, outcome=outcome)
+
+    def _finished(self, item: Item) -> Item:
+        """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
+        operation = item.operation
+        if operation is None:
             return item
-        return with_draft(item, self._prefix, with_source=callable(self._options.on_duplicate), reader=self.reader)
+        if item.position in self._problems:
+            item.problem = self._problems.pop(item.position)
+        if self._options.id_from == "content" and operation.kind in ("index", "create"):
+            operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
+        if self._options.on_duplicate is not None:
+            with_source = callable(self._options.on_duplicate)
+            item.draft = make_draft(item.position, operation, self._prefix, with_source=with_source, reader=self.reader)
+        return item
 
     def _as_asked(self, operation: Operation) -> Operation:
         if self._options.op_type == "index" or operation.kind == "create":
@@ -290,7 +342,8 @@ class Source:
                 f"_op_type {operation.kind} does not go with op_type 'create', which only creates documents: leave one "
                 "of them out"
             )
-        return Operation("create", operation.header, operation.body)
+        operation.kind = "create"
+        return operation
 
     def _check_index(self, name: str) -> None:
         if name != self._index and not self._target.accepts(name):

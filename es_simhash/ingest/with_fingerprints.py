@@ -1,9 +1,4 @@
-"""
-``with_fingerprints``: bulk actions in, the same actions with fingerprint fields out, from any iterable or async one.
-
-Actions are collected into batches, whose fingerprints a thread or processes compute (``hashing.pool``). What becomes of
-one action stands in ``index.actions``. Nothing is sent from here.
-"""
+"""Bulk actions in, the same actions with fingerprint fields out, from any iterable. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -21,13 +16,12 @@ from es_simhash.ingest.actions import (
     ActionRules,
     IdFrom,
     OnPartial,
-    Prepared,
     Problem,
     for_helpers,
     prepare_action,
     with_id,
 )
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, fingerprint_fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, own_fields
 from es_simhash.mapping.meta import check_text_fields
 
 logger = logging.getLogger("es_simhash")
@@ -161,6 +155,7 @@ def with_fingerprints(
         workers=workers,
         ahead=ahead,
         batch=batch,
+        prepare=prepare_action,
         hand_on=for_helpers if id_from is None else lambda action: with_id(for_helpers(action)),
     )
 
@@ -178,24 +173,33 @@ def fingerprint_actions(
     workers: int | None,
     ahead: bool,
     batch: int,
+    prepare: Callable[[Any, ActionRules], Any],
     hand_on: Callable[[Any], Any] | None = None,
 ) -> Iterator[Any] | AsyncIterator[Any]:
-    """Do the work of :func:`with_fingerprints`; *hand_on* makes of each finished action what is yielded."""
+    """
+    Do the work of :func:`with_fingerprints`.
+
+    *prepare* returns an object like :class:`Prepared` for an action; *hand_on* is called with what its ``finish``
+    returns, and returns what is yielded.
+    """
     check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=None)
     check_count("batch", batch)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
-    batcher = _Batcher(rules, pool, value=bool(value), on_problem=on_problem, hand_on=hand_on, most=batch)
+    batcher = _Batcher(
+        rules, pool, value=bool(value), on_problem=on_problem, prepare=prepare, hand_on=hand_on, most=batch
+    )
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A batch whose fingerprints are being computed: actions with their positions."""
+    """A batch whose fingerprints are being computed; *first* is the position of its first action."""
 
-    batch: Sequence[tuple[int, Prepared]]
+    first: int
+    batch: Sequence[Any]
     pending: Pending
 
 
@@ -209,6 +213,7 @@ class _Batcher:
         *,
         value: bool,
         on_problem: Callable[[Problem], object] | None,
+        prepare: Callable[[Any, ActionRules], Any],
         hand_on: Callable[[Any], Any] | None,
         most: int,
     ) -> None:
@@ -216,10 +221,11 @@ class _Batcher:
         self._pool = pool
         self._value = value
         self._on_problem = on_problem
+        self._prepare = prepare
         self._hand_on = hand_on
         self._most = most
         self._position = 0
-        self._batch: list[tuple[int, Prepared]] = []
+        self._batch: list[Any] = []
         self._characters = 0
         self._begun: deque[_Begun] = deque()
 
@@ -282,18 +288,20 @@ class _Batcher:
 
     def _add(self, action: Any) -> bool:
         """Add an action to the batch; return whether the batch is full."""
-        prepared = prepare_action(action, self._rules)
+        prepared = self._prepare(action, self._rules)
         for reason in prepared.problems:
             self._report(self._position, prepared.action, reason)
-        self._batch.append((self._position, prepared))
+        self._batch.append(prepared)
         self._position += 1
-        self._characters += sum(map(len, prepared.texts))
+        for text in prepared.texts:
+            self._characters += len(text)
         return len(self._batch) >= self._most or self._characters >= BATCH_CHARACTERS
 
     def _begin(self) -> None:
         """Have the fingerprints of the batch computed together, and begin another."""
         batch, self._batch, self._characters = self._batch, [], 0
-        self._begun.append(_Begun(batch, self._pool.submit([text for _, each in batch for text in each.texts])))
+        texts = [text for each in batch for text in each.texts]
+        self._begun.append(_Begun(self._position - len(batch), batch, self._pool.submit(texts)))
 
     def _finish(self, begun: _Begun) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""
@@ -303,19 +311,19 @@ class _Batcher:
             # No text can be fingerprinted, whichever it is.
             raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
-            found = [self._compute_one(position, each, text) for position, each in begun.batch for text in each.texts]
-        fields = iter(
-            [
-                fingerprint_fields(
-                    each.fingerprint, prefix=self._rules.prefix, value=self._value, passages=each.passages
-                )
-                for each in found
-            ]
-        )
-        finished = [each.finish([next(fields) for _ in each.texts]) for _, each in begun.batch]
+            numbered = enumerate(begun.batch, begun.first)
+            found = [self._compute_one(position, each, text) for position, each in numbered for text in each.texts]
+        fields = map(self._fields, found)
+        finished = [each.finish([next(fields) for _ in each.texts]) for each in begun.batch]
         return finished if self._hand_on is None else list(map(self._hand_on, finished))
 
-    def _compute_one(self, position: int, prepared: Prepared, text: str) -> TextHashes:
+    def _fields(self, hashes: TextHashes) -> dict[str, Any]:
+        own = own_fields(hashes.fingerprint, value=self._value)
+        if hashes.passages:
+            own["passages"] = list(hashes.passages)
+        return {self._rules.prefix: own} if own else {}
+
+    def _compute_one(self, position: int, prepared: Any, text: str) -> TextHashes:
         try:
             return self._pool.compute_hashes([text])[0]
         except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
@@ -340,13 +348,7 @@ def check_options(
     workers: int | None,
     id_from: IdFrom,
 ) -> None:
-    """
-    Check the arguments of :func:`with_fingerprints` that do not depend on an index.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """Check the arguments of :func:`with_fingerprints` that do not depend on an index."""
     check_iterable("actions", actions)
     check_choice("on_partial", on_partial, get_args(OnPartial))
     check_choice("id_from", id_from, ("random", None))
@@ -356,11 +358,6 @@ def check_options(
 
 
 def check_iterable(name: str, actions: Any) -> None:
-    """
-    Check that *actions*, the argument *name*, are many documents.
-
-    Raises:
-        TypeError: If they are one document, a text or no iterable.
-    """
+    """Raise if *actions*, the argument *name*, are one document, a text or no iterable."""
     if not isinstance(actions, AsyncIterable):
         check_items(name, actions, of="documents")

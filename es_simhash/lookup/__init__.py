@@ -1,3 +1,1 @@
-"""
-Looking up near-duplicates: by text, by document, many at once, as a stream. Reads only; nothing is grouped here.
-"""
+"""Lookups of near-duplicates: by text, by document, many at once, as a stream. Reads only; groups nothing."""

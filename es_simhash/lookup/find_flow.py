@@ -1,39 +1,42 @@
-"""
-Lookups by text or fingerprint: the near-duplicates, all of them, or an error that says why some may be missing.
-
-The order of requests for one text lives here. The searches of one fingerprint live in ``search``; lookups by document
-in ``find_of``, many lookups in ``find_many``.
-"""
+"""Lookups by text, by fingerprint and by document: the order of requests for one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError
-from es_simhash.hashing import fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.index_stats_flow import index_stats
-from es_simhash.lookup.near_dups import NearDups
+from es_simhash.arguments import check_name
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import Options, check_complete, effective_distance, usable_limits
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, make_plan
 from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
-from es_simhash.lookup.question import Question, Subject
+from es_simhash.lookup.query import build_query_of
+from es_simhash.lookup.question_flow import Question, Subject, index_stats
 from es_simhash.lookup.search_flow import search, stream
-from es_simhash.lookup.verify_flow import verify_near_dups
-from es_simhash.mapping.confirmation_flow import with_settings
+from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
+from es_simhash.mapping.confirmation_flow import send_confirmed, with_settings
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
-from es_simhash.transport.names import Index, check_index
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
+from es_simhash.transport.names import Index, check_index, document_key
+from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.protocol import Call, Compute, Flow, status_of
+from es_simhash.transport.view import Hits
 
 
 def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:
     """
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
-    Cost: one search where few candidates are expected and fit on a page; before the first lookup in an index, one
-    request for its mapping, and beyond distance 2 two for its size.
+    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index,
+    one request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -56,9 +59,7 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
 
 
 def before_verification(options: Options) -> Options:
-    """
-    Return the options of a lookup before verification: no size, since the nearest may not be the most similar.
-    """
+    """Return the options of a lookup before verification: no size, since the nearest may not be the most similar."""
     return options if options.verification is None else replace(options, size=None)
 
 
@@ -69,9 +70,7 @@ def verify_found(
     settings: IndexSettings,
     options: Options,
 ) -> Flow[list[NearDups]]:
-    """
-    Return the answers in *found*, each verified against its text where the caller asked for that.
-    """
+    """Return the answers in *found*, each verified against its text where the caller asked for that."""
     if options.verification is None:
         return list(found)
     known = [text for text in texts if text is not None]
@@ -84,9 +83,7 @@ def verify_found(
 def read_subject(
     context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
 ) -> Flow[Subject]:
-    """
-    Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan.
-    """
+    """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
     stats: IndexStats | None
     if options.plan is not None:
         stats = context.recall_stats(index) or IndexStats()
@@ -96,20 +93,12 @@ def read_subject(
 
 
 def nothing_for(settings: IndexSettings, options: Options) -> NearDups:
-    """
-    Return the answer for a text without features, which has no near-duplicates.
-    """
+    """Return the answer for a text without features, which has no near-duplicates."""
     return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
-    """
-    Refuse a lookup that gives both *text* and *fingerprint*, or neither.
-
-    Raises:
-        TypeError: If both or none is given, or one has the wrong type.
-        InvalidInputError: If the fingerprint does not fit in 64 bits.
-    """
+    """Raise an error unless exactly one of *text* and *fingerprint* is given and it can be used."""
     if (text is None) == (fingerprint is None):
         raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
     if text is not None and not isinstance(text, str):
@@ -126,9 +115,8 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
     """
     Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
 
-    Raises:
-        IncompleteSearchError: After the last one, if some may be missing.
-        InvalidInputError: If a size is asked for: the nearest are known only at the end.
+    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the
+    nearest are known only at the end.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -145,11 +133,205 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
 
 
 def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
-    """
-    Return the estimates of the plans for *max_distance* in *index*, cheapest first.
-    """
+    """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
     options = Options(max_distance=max_distance)
     settings = yield from read_index_settings(context, check_index(index))
     distance = effective_distance(settings, options)
     stats = yield from index_stats(context, index, distance)
     return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))
+
+
+PAGE_BY_ID = 500
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
+
+
+def check_id(id: str) -> None:
+    """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
+    check_name("id", id, wanted="the id of a document")
+
+
+def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
+    """
+    Return the near-duplicates of the document *id* of *index*, without the document itself.
+
+    If several documents have that id, the one with the caller's routing value is meant, else all of them. The
+    routing value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is
+    raised if there is no such document, it has no fingerprint, or the documents of that id have different ones.
+
+    Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
+    fingerprint, then as :func:`find`.
+    """
+    check_index(index)
+    check_id(id)
+    routing, options = options.routing, replace(options, routing=None)
+    try:
+        yield from read_index_settings(context, index)
+    except IncompleteSearchError as error:
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
+
+    def look_up(settings: IndexSettings) -> Flow[NearDups]:
+        found = yield from _find_unverified(context, index, id, routing, settings, before_verification(options))
+        if options.verification is None or not found:
+            return found
+        text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
+        return (yield from verify_found(index, [found], [text], settings, options))[0]
+
+    return (yield from with_settings(context, index, look_up))
+
+
+def _find_unverified(
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+) -> Flow[NearDups]:
+    found = yield from _find_at_once(context, index, id, routing, settings, options)
+    if found is not None:
+        return found
+    itself, gaps = yield from _read_stored(context, index, id, routing)
+    if not itself:
+        check_whole(gaps)
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    # The document itself is looked up as well, and left out of the answer.
+    size = None if options.size is None else options.size + len(itself)
+    wider = replace(options, size=size, on_incomplete="return")
+    subject = yield from read_subject(context, index, settings, wider)
+    found = yield from search(Question(subject, fingerprint))
+    own = set(map(document_key, itself))
+    others = (each for each in found if each.key not in own)
+    # A copy of the document that was not read may have another fingerprint.
+    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+    items = tuple(islice(others, options.size))
+    answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
+    return check_complete(answer, options.on_incomplete)
+
+
+def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
+    """
+    Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
+
+    IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
+    fingerprint.
+    """
+    check_id(id)
+    if routing is not None:
+        check_name("routing", routing)
+    hits, gaps = yield from _read_stored(context, check_index(index), id, routing)
+    check_whole(gaps)
+    return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
+
+
+def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[tuple[Hits, list[Gap]]]:
+    """Return the documents of that id, with their fingerprints, and why some may be missing."""
+    name = Fields(context.prefix).fingerprint
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    try:
+        answer = yield Call("search", {"index": index, "body": body})
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+    else:
+        gaps = find_gaps(answer)
+        if not is_window_refused(gaps):
+            return meant_hits(answer["hits"]["hits"], routing), gaps
+    hits: list[Mapping[str, Any]] = []
+
+    gaps = yield from read_each(index, body, hits.extend, page=COPIES)
+    return meant_hits(hits, routing), gaps
+
+
+def _find_at_once(
+    context: Context,
+    index: Index,
+    id: str,
+    routing: str | None,
+    settings: IndexSettings,
+    options: Options,
+) -> Flow[NearDups | None]:
+    """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
+    max_distance = effective_distance(settings, options)
+    hits = yield from _search_by_id(context, index, id, routing, settings, options)
+    if hits is None:
+        return None
+    copies = [hit for hit in hits if hit["_id"] == id]
+    itself = meant_hits(copies, routing)
+    # The filter does not apply to copies that are not meant: the search found them by their id.
+    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
+        return None
+    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+    others = [hit for hit in hits if hit["_id"] != id]
+    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
+    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
+    return NearDups(
+        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+    )
+
+
+def _search_by_id(
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+) -> Flow[Hits | None]:
+    """
+    Return the document *id* and the candidates for it, by one search that names the document.
+
+    ``None`` if one search cannot answer: the distance is too large, the caller gives a plan, *index* is more than
+    one plain name, the server refuses, shards do not answer, the page is full, or a hit has no fingerprint.
+    """
+    max_distance = effective_distance(settings, options)
+    is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
+    if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
+        return None
+    body = build_query_of(
+        id,
+        index=str(index),
+        max_distance=max_distance,
+        filter=options.filter,
+        exclude_ids=options.exclude_ids,
+        prefix=context.prefix,
+        size=PAGE_BY_ID,
+        source=options.source,
+        routing=routing,
+    )
+    try:
+        call = Call("search", {"index": index, "body": body})
+        answer = yield from send_confirmed(context, index, call, settings=settings)
+    except Exception as error:
+        # An alias of several indices or a data stream cannot be asked for a document by id.
+        if status_of(error) not in (400, 404, 500):
+            raise
+        return None
+    hits: Hits = answer["hits"]["hits"]
+    name = Fields(context.prefix).fingerprint
+    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
+        return None
+    return hits
+
+
+def _has_all_terms(hit: Mapping[str, Any]) -> bool:
+    """
+    Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
+
+    The server takes the terms from the stored document: its latest version, found by routing, read from
+    ``_source``. A search may see an older version, the routing may be missing, and ``_source`` may lack the
+    fields.
+    """
+    return len(set(hit.get("matched_queries", ()))) == BLOCKS
+
+
+def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+    """Return the one fingerprint that the documents *hits* of this id have."""
+    if not hits:
+        raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+    values = {value for hit in hits for value in held_fingerprints(hit, name)}
+    if not values:
+        raise InvalidInputError(
+            f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
+        )
+    if len(values) > 1:
+        where = ", ".join(sorted(map(_place_of, hits)))
+        raise InvalidInputError(
+            f"document {shorten(id)} differs between {where}: name one index, or the document's routing"
+        )
+    return from_hex(values.pop())
+
+
+def _place_of(hit: Mapping[str, Any]) -> str:
+    routing = hit.get("_routing")
+    return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"

@@ -1,32 +1,257 @@
-"""
-Many lookups: the answer of each in order, or the exception of the one that failed.
-
-The multi-searches live in ``batch``, answers without one in ``from_memory``.
-"""
+"""Many lookups: several in one search, and for each, in order, its answer or the exception that it failed with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SimHashError, WrongTypeError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
-from es_simhash.lookup.batch_flow import Outcome, ask_batch
 from es_simhash.lookup.find_flow import before_verification, nothing_for, read_subject, verify_found
 from es_simhash.lookup.from_memory_flow import MemoryLookups
-from es_simhash.lookup.memory_options import LookupRequest
-from es_simhash.lookup.near_dups import NearDups
-from es_simhash.lookup.options import Options, check_complete
-from es_simhash.lookup.question import Question, Subject
-from es_simhash.lookup.search_flow import search
-from es_simhash.mapping.confirmation_flow import with_settings
+from es_simhash.lookup.near_dups import NearDups, held_fingerprints
+from es_simhash.lookup.options import LookupRequest, Options, check_complete
+from es_simhash.lookup.plan_cost import estimate
+from es_simhash.lookup.question_flow import ASSUMED, Question, Subject
+from es_simhash.lookup.search_flow import read_answer, search
+from es_simhash.mapping.confirmation_flow import SettingsChanged, send_confirmed, with_settings
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.names import Index, check_index
-from es_simhash.transport.protocol import Compute, Emit, Flow, status_of
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, status_of
+from es_simhash.transport.retry_flow import Patience, is_passing
+from es_simhash.transport.view import Hits
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One or more questions of the same subject, and therefore with the same plan, that share one search."""
+
+    questions: Sequence[Question]
+
+    @property
+    def page(self) -> int:
+        """Most hits of the search."""
+        largest = self.questions[0].subject.options.sizes.largest_page
+        return min(largest, sum(each.page for each in self.questions))
+
+    def body(self) -> dict[str, Any]:
+        """Return the search body."""
+        first = self.questions[0]
+        if len(self.questions) == 1:
+            return first.body()
+        return first.shared_body(self.questions, page=self.page)
+
+    def share(self, answer: Any) -> list[Any]:
+        """
+        Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
+
+        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no
+        readable fingerprint. A bundle of one question returns the answer unchanged, also an exception.
+        """
+        if len(self.questions) == 1:
+            return [answer]
+        one_by_one = [None] * len(self.questions)
+        if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
+            return one_by_one
+        hits = answer["hits"]["hits"]
+        field = self.questions[0].field
+        if len(hits) >= self.page or not all(held_fingerprints(hit, field) for hit in hits):
+            return one_by_one
+        try:
+            return [{**answer, "hits": {"hits": part}} for part in _hits_of_each(self.questions, hits)]
+        except ValueError:
+            return one_by_one
+
+
+def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield for each of *questions* those of *hits*, all of which have a fingerprint, that may be near it."""
+    holders: dict[int, list[Mapping[str, Any]]] = {}
+    for hit in hits:
+        for digits in hit["fields"][questions[0].field]:
+            holders.setdefault(int(digits, 16), []).append(hit)
+    for each in questions:
+        wanted, most = each.fingerprint, each.max_distance
+        near = (value for value in holders if (value ^ wanted).bit_count() <= most)
+        known = near if each.known is None else each.known
+        found = (hit for value in known for hit in holders.get(value, ()))
+        yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
+
+
+def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:
+    """Yield *questions*, in order, in bundles that a server accepts; one by one if bundles are not cheaper."""
+    for _, group in groupby(questions, key=lambda each: each.known is None):
+        alike = list(group)
+        size = _shareable(alike[0])
+        for start in range(0, len(alike), size):
+            yield Bundle(alike[start : start + size])
+
+
+def _shareable(question: Question) -> int:
+    """Return how many questions like this one are cheaper in one search than alone."""
+    sizes = question.subject.options.sizes
+    if question.known is not None:
+        return sizes.shared
+    if question.plan.is_scan:
+        return 1
+    passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
+    most = (
+        sizes.shared,
+        sizes.shared_terms // question.plan.terms,
+        question.limits.max_clauses // (2 * question.plan.clauses),
+        int(sizes.shared_passing / max(1.0, passing)),
+    )
+    return max(1, min(most))
+
+
+Outcome: TypeAlias = NearDups | Exception
+"""The answer of a lookup, or the exception that it failed with."""
+
+
+# A search that is refused for one of these would be refused again.
+_FINAL = (401, 403, 404)
+
+
+_TOO_LARGE = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Bundles of questions, in order, that go out in one multi-search."""
+
+    bundles: Sequence[Bundle]
+
+    @property
+    def questions(self) -> list[Question]:
+        """The questions, in order."""
+        return [question for bundle in self.bundles for question in bundle.questions]
+
+    def call(self) -> Call:
+        """Return the request."""
+        subject = self.bundles[0].questions[0].subject
+        header = {"index": subject.index, **subject.routing}
+        return Call("msearch", {"body": [line for bundle in self.bundles for line in (header, bundle.body())]})
+
+
+def make_batch(questions: Sequence[Question]) -> Batch:
+    """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
+    return Batch(list(bundles(questions)))
+
+
+def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+    """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
+    if not questions:
+        return []
+    batch = make_batch(questions)
+    return (yield from take_answer(batch, (yield from _send(batch)), patience=patience))
+
+
+def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+    """
+    Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
+
+    A question that could not share a search gets a search for itself. A multi-search that is too large, or too
+    much for the server now, is sent in halves. If the whole request is refused for another reason, the client's
+    exception is raised.
+
+    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It
+    is renewed when all answers are complete, so that a missing shard is not waited for in every batch.
+    """
+    patience = patience or Patience(attempts=1)
+    questions = batch.questions
+    outcomes = yield from _read_answers(questions, (yield from _answers(batch, answer, patience)))
+    while again := [number for number, outcome in enumerate(outcomes) if _may_improve(outcome)]:
+        if patience.is_spent:
+            return outcomes
+        yield patience.wait()
+        repeated = make_batch([questions[number] for number in again])
+        answers = yield from _answers(repeated, (yield from _send(repeated)), patience)
+        improved = yield from _read_answers(repeated.questions, answers)
+        for number, outcome in zip(again, improved, strict=True):
+            outcomes[number] = outcome
+    patience.renew()
+    return outcomes
+
+
+def _may_improve(outcome: Outcome) -> bool:
+    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
+
+
+def _send(batch: Batch) -> Flow[Any]:
+    """Return the answer to the call of *batch*, or the exception that it failed with."""
+    subject = batch.bundles[0].questions[0].subject
+    try:
+        settings = subject.settings
+        return (yield from send_confirmed(subject.context, subject.index, batch.call(), settings=settings))
+    except Exception as error:  # noqa: BLE001 -- judged by _answers
+        return error
+
+
+def _answers(batch: Batch, answer: Any, patience: Patience) -> Flow[list[Any]]:
+    """Return for each question of *batch* the answer to its search, or the exception of the request."""
+    if isinstance(answer, Exception):
+        if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
+            raise answer
+        if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
+            yield patience.wait()
+        if len(batch.bundles) > 1:
+            half = len(batch.bundles) // 2
+            return [
+                *(yield from _answers_of(batch.bundles[:half], patience)),
+                *(yield from _answers_of(batch.bundles[half:], patience)),
+            ]
+    answers = [answer] if isinstance(answer, Exception) else answer["responses"]
+    parts = [part for bundle, each in zip(batch.bundles, answers, strict=True) for part in bundle.share(each)]
+    alone = [Bundle([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
+    rest = iter((yield from _answers_of(alone, patience)))
+    return [next(rest) if part is None else part for part in parts]
+
+
+def _answers_of(bundles: Sequence[Bundle], patience: Patience) -> Flow[list[Any]]:
+    if not bundles:
+        return []
+    batch = Batch(bundles)
+    return (yield from _answers(batch, (yield from _send(batch)), patience))
+
+
+def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow[list[Outcome]]:
+    """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
+    outcomes: list[Outcome] = []
+    for question, answer in zip(questions, answers, strict=True):
+        try:
+            outcomes.append((yield from _read_one(question, answer)))
+        except SettingsChanged:
+            raise  # no matter of one element
+        except Exception as error:  # noqa: BLE001 -- a failed element is a value
+            outcomes.append(error)
+    return outcomes
+
+
+def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
+    if isinstance(answer, Exception):
+        return answer
+    if "error" not in answer:
+        return (yield from read_answer(question, answer))
+    if answer.get("status") in _FINAL:
+        return _refusal(answer)
+    # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
+    question.adapt(answer["error"])
+    return (yield from search(question))
+
+
+def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+    error = answer["error"]
+    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
+    status = answer.get("status", 0)
+    return SearchFailedError(
+        f"the server refused this search with status {status}: {cause}", status=status, error=error
+    )
+
 
 _T = TypeVar("_T")
 # Deals with the outcomes of some lookups, in order.
@@ -42,11 +267,11 @@ def find_many(
     request: LookupRequest | None = None,
 ) -> Flow[list[Outcome]]:
     """
-    Return the near-duplicates of each of *texts*, or of *fingerprints*, in order, or the exception of the lookup.
+    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order.
 
-    Cost: one multi-search for every 100 lookups, or one lookup after another where each has hundreds of candidates.
-    With fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of so
-    many lookups.
+    Cost: one multi-search for every 100 lookups, or one lookup after another if each has hundreds of candidates;
+    with fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of
+    so many lookups.
     """
     results: list[Outcome] = []
 
@@ -66,9 +291,7 @@ def stream_many(
     options: Options,
     request: LookupRequest | None = None,
 ) -> Flow[None]:
-    """
-    Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups.
-    """
+    """Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups."""
 
     def emit(outcomes: Sequence[Outcome]) -> Flow[None]:
         for each in outcomes:
@@ -149,7 +372,7 @@ def _look_up(subject: Subject, fingerprints: Sequence[int], memory: MemoryLookup
 
 
 def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
-    if not questions or not questions[0].expects_many:
+    if not questions or not questions[0].reads_all_at_once:
         return (yield from ask_batch(questions))
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []

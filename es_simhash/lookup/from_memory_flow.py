@@ -1,7 +1,8 @@
 """
-Many lookups by the fingerprints of one point in time of an index: when that pays, and the answer of each.
+Many lookups by the fingerprints of one point in time: when that pays, and the answer of each.
 
-``resident.snapshot`` has the point in time. What it does not answer, ``find_many`` asks the server.
+Nothing must be kept current: a lookup in the same point in time, for documents with exactly the fingerprints of
+the table, misses none, whatever is written meanwhile.
 """
 
 from __future__ import annotations
@@ -9,39 +10,268 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from es_simhash.lookup.memory_options import LookupRequest, ResidentError, pays
-from es_simhash.lookup.memory_snapshot_flow import Snapshot
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.hashing import to_hex
+from es_simhash.lookup import memory_operations_flow as reading
+from es_simhash.lookup.memory_file import MemoryFile
+from es_simhash.lookup.memory_operations_flow import (
+    Page,
+    Resident,
+    as_array,
+    broken_query,
+    check_fits,
+    check_memory,
+    fingerprint_terms,
+    read_aggregations,
+    read_fingerprints,
+    read_ranges,
+)
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
-from es_simhash.lookup.options import effective_distance
+from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
-from es_simhash.lookup.question import Subject
+from es_simhash.lookup.question_flow import Subject
+from es_simhash.mapping.confirmation_flow import confirm
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.limits import IndexStats
-from es_simhash.transport.protocol import Compute, Flow
-from es_simhash.transport.view import Hits
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
+from es_simhash.transport.names import Index
+from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, close_view, open_view
+from es_simhash.transport.protocol import Compute, Flow, status_of
+from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
+from es_simhash.transport.view import Hits, View
+
+if TYPE_CHECKING:
+    from es_simhash.lookup.memory_table import Near
+
+FINGERPRINTS = 1 << 64
+# Ranges are planned for so much of a page: there may be more in one than in another.
+FILLED = 0.9
+# A point in time that was not searched for so much of its life is searched for nothing.
+UNUSED = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Fingerprints of a range as hex digits, after *after* and up to *last*; ``None`` where it has no such end."""
+
+    after: str | None = None
+    last: str | None = None
+
+    def query(self, name: str) -> dict[str, Any]:
+        """Return the query of documents that have one of them in the field *name*."""
+        bounds = {key: digits for key, digits in (("gt", self.after), ("lte", self.last)) if digits is not None}
+        return {"range": {name: bounds}} if bounds else {"exists": {"field": name}}
+
+
+def spans(documents: int) -> list[Span]:
+    """Return ranges that together have all fingerprints, and each so few that they fit on a page if evenly spread."""
+    count = max(1, int(documents / (FILLED * reading.PAGE)) + 1)
+    ends = [to_hex(FINGERPRINTS * number // count) for number in range(1, count)]
+    return [Span(*each) for each in zip([None, *ends], [*ends, None], strict=True)]
+
+
+def _is_settled(answer: Mapping[str, Any]) -> bool:
+    """Return whether the same search would have no better answer in a moment."""
+    gaps = find_gaps(answer)
+    return not gaps or is_window_refused(gaps) or is_view_ended(gaps)
+
+
+class Snapshot:
+    """
+    The fingerprints of the documents of an index, as they were at one point in time.
+
+    Cost: one search for each 45,000 documents.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        *,
+        max_distance: int,
+        memory_bytes: int,
+        filter: Sequence[Mapping[str, Any]] = (),
+        routing: str | None = None,
+        file: MemoryFile | None = None,
+    ) -> None:
+        from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
+
+        self._context = context
+        self._index = index
+        self._fields = Fields(context.prefix)
+        self._memory_bytes = memory_bytes
+        self._max_distance = max_distance
+        self._filter = list(filter)
+        self._options = {} if routing is None else {"routing": routing}
+        self._table = FingerprintTable(max_distance)
+        self._file = file
+        self._view: View | None = None
+        self._used = 0.0
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def near(self, fingerprints: Sequence[int]) -> Near:
+        """Return the fingerprints of the table that are near each of *fingerprints*."""
+        return self._table.near(as_array(fingerprints))
+
+    def load(self, settings: IndexSettings) -> Flow[None]:
+        """Open the point in time and read all fingerprints; raise SettingsChanged if *settings* have changed."""
+        resident = None if self._file is None else (yield from self._load_file(self._file))
+        started = self._context.clock()
+        try:
+            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+            if self._view is None:  # where a shard is missing, Elasticsearch opens none
+                yield from check_shards(self._index)
+                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+        except IncompleteSearchError as error:
+            raise ResidentError("answer", error.reasons[0]) from error
+        except Exception as error:
+            raise as_fault(error, "answer" if is_passing(error) else "view") from error
+        if self._view is None:
+            raise ResidentError("view")
+        if self._view.gaps:
+            raise ResidentError("answer", str(next(iter(self._view.gaps))))
+        since = self._context.clock() - started
+        yield from confirm(self._context, self._index, settings=settings, after_seconds=since)
+        documents = yield from self._count(self._view)
+        check_fits(documents, self._max_distance, self._memory_bytes)
+        if resident is None:
+            yield from self._read(self._view, spans(documents))
+        else:
+            # All that this shows and that was written before is in the table: it was opened after that was read.
+            self._table = resident.table
+            yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
+
+    def _load_file(self, file: MemoryFile) -> Flow[Resident]:
+        """Read the fingerprints of *file*, and of all operations since; leave them to the next call."""
+        resident = Resident(
+            self._context, self._index, max_distance=self._max_distance, memory_bytes=self._memory_bytes, file=file
+        )
+        try:
+            yield from resident.load()
+        except Exception as error:
+            if status_of(error) not in (401, 403):
+                raise
+            raise as_fault(error, "statistics") from error  # a user who may search need not be allowed to refresh
+        yield from resident.save()
+        return resident
+
+    def _count(self, view: View) -> Flow[int]:
+        """Return how many documents have a fingerprint; refuse those that have only block terms."""
+        name = self._fields.fingerprint
+        answer = yield from self._search(view, self._body({"exists": {"field": name}}, track_total_hits=True))
+        broken = yield from self._search(view, self._body(broken_query(self._fields), size=1))
+        if broken["hits"]["hits"]:
+            raise ResidentError("fingerprint")
+        return int(answer["hits"]["total"]["value"])
+
+    def _body(
+        self, query: Mapping[str, Any], *, size: int = 0, only: Mapping[str, Any] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        clauses = [query, *self._filter, *([] if only is None else [only])]
+        body = {"size": size, "_source": False, "query": {"bool": {"filter": clauses}}}
+        return {"track_total_hits": False, **body, **more}
+
+    def _read(self, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None) -> Flow[None]:
+        """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
+        name = self._fields.fingerprint
+        terms = {"fingerprints": fingerprint_terms(name)}
+        yield from read_ranges(
+            wanted,
+            calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms)) for each in some],
+            take=lambda some, answers: self._take(view, some, answers),
+            patience=Patience(SHARD_ATTEMPTS),
+        )
+        self._used = self._context.clock()
+
+    def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[Page[Span]]:
+        """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
+        pages = [self._page(view, each, answer) for each, answer in zip(asked, answers, strict=True)]
+        check_memory(self._table, self._memory_bytes)
+        return pages
+
+    def _page(self, view: View, asked: Span, answer: Any) -> Page[Span]:
+        if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
+            raise ResidentError("expired")
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise as_fault(answer, "search")
+        found = None if isinstance(answer, Exception) else read_aggregations(answer, "search")
+        if found is None:
+            return Page(asked, again=[asked], is_refused=True)
+        view.note(answer)
+        digits = [each["key"] for each in found["fingerprints"]["buckets"]]
+        values = read_fingerprints(digits)
+        self._table.add(values)
+        # The smallest come first, so that all of the range up to the last one are there.
+        return Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
+
+    def hits(self, body: Mapping[str, Any]) -> Flow[Hits | None]:
+        """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
+        if self._view is None:
+            raise ResidentError("view")
+        while True:
+            size = min(body["size"], self._view.largest_page)
+            answer = yield from self._search(self._view, {**body, "size": size})
+            if answer is not None:
+                hits: Hits = answer["hits"]["hits"]
+                return hits if len(hits) < size else None
+            self._view.largest_page = max(1, size // 2)
+
+    def keep(self) -> Flow[None]:
+        """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
+        if self._view is not None and self._context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
+            yield from self._search(self._view, self._body({"match_none": {}}))
+
+    def _search(self, view: View, body: Mapping[str, Any]) -> Flow[Any]:
+        """Return the whole answer to *body*; ``None`` if the server gives no page of that size."""
+
+        def send() -> Flow[Any]:
+            try:
+                answer = yield view.call(body)
+            except Exception as error:
+                if is_view_ended(error):
+                    raise ResidentError("expired") from error
+                raise
+            view.note(answer)
+            return answer
+
+        try:
+            patience = Patience(SHARD_ATTEMPTS)
+            answer = yield from retry(send, is_done=_is_settled, patience=patience)
+        except Exception as error:
+            if is_window_refused(error) and body["size"] > 1:
+                return None
+            if isinstance(error, ResidentError):
+                raise
+            raise as_fault(error, "answer" if is_passing(error) else "search") from error
+        self._used = self._context.clock()
+        gaps = find_gaps(answer)
+        if is_window_refused(gaps) and body["size"] > 1:
+            return None
+        if gaps:
+            raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
+        return answer
+
+    def close(self) -> Flow[None]:
+        """Give the point in time back."""
+        view, self._view = self._view, None
+        if view is not None:
+            yield from close_view(view)
+
 
 logger = logging.getLogger("es_simhash")
 
-Near = Mapping[int, Sequence[int]]
-
 
 class MemoryLookups:
-    """
-    The lookups of one call that are answered from memory.
-
-    Args:
-        request:
-            What the caller wants.
-        total:
-            How many lookups the call makes, where that is known.
-
-    Attributes:
-        is_loaded:
-            Whether fingerprints are in memory.
-    """
+    """The lookups of one call that are answered from memory; *total* is ``None`` if their number is not known."""
 
     def __init__(self, request: LookupRequest, total: int | None) -> None:
         self._request = request
@@ -58,20 +288,22 @@ class MemoryLookups:
 
     def prepare(self, subject: Subject) -> Flow[None]:
         """
-        Read the fingerprints of *subject* if that pays now, or the caller demands it.
+        Read the fingerprints of *subject* if that pays now, or if the caller demands it.
 
-        Raises:
-            InvalidInputError, IncompleteSearchError: If they cannot be read and the caller demands it.
-            SettingsChanged: If the settings of the index have changed.
+        If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
+        SettingsChanged is raised in any case.
         """
         if self._nothing is not None and self._nothing != _nothing_for(subject):
             yield from self.close()  # the index was created again with another scheme, for example
-        if self._snapshot is None and self._is_wanted and (self._request.lookups == "memory" or self._pays(subject)):
+        is_demanded = self._request.lookups == "memory"
+        if self._snapshot is None and self._is_wanted and (is_demanded or self._pays(subject)):
             yield from self._load(subject)
 
     def _pays(self, subject: Subject) -> bool:
         if subject.options.plan is not None:
             return False
+        if self._request.memory_file is not None and Path(self._request.memory_file).exists():
+            return True
         lookups = self._asked if self._total is None else self._total - self._asked
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
@@ -85,6 +317,7 @@ class MemoryLookups:
             memory_bytes=self._request.most_bytes,
             filter=check_filter(options.filter),
             routing=options.routing,
+            file=self._request.file(subject.context.prefix, subject.settings),
         )
         try:
             yield from snapshot.load(subject.settings)
@@ -108,12 +341,7 @@ class MemoryLookups:
         self._is_wanted = False
 
     def ask(self, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
-        """
-        Return the answers for *fingerprints*, without those that the server has to be asked for.
-
-        Raises:
-            InvalidInputError, IncompleteSearchError: As :meth:`prepare`.
-        """
+        """Return the answers for *fingerprints*, without those that the server must be asked for."""
         self._asked += len(fingerprints)
         for is_last in (False, True):
             if self._snapshot is None or not fingerprints:
@@ -146,7 +374,7 @@ def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) 
     near: Near = yield Compute(snapshot.near, (fingerprints,))
     yield from snapshot.keep()
     nothing = _nothing_for(subject)
-    answers = dict.fromkeys((each for each in near if not near[each]), nothing)
+    answers = dict.fromkeys((each for each in fingerprints if each not in near), nothing)
     waiting = deque(_groups(near, subject.options.sizes.fingerprints))
     while waiting:
         some = waiting.popleft()

@@ -1,40 +1,158 @@
-"""
-Reads the fingerprints of an index into memory, shard by shard, and keeps them current.
-
-``index.resident`` has the table and the rule of how far a shard was read. What is done with the fingerprints is not
-decided here: a document that has one is always asked for.
-"""
+"""Reads the fingerprints of an index into memory, in ranges and shard by shard, and keeps them current."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from es_simhash.lookup import memory_reading_flow as reading
-from es_simhash.lookup.memory_options import ResidentError, as_fault
-from es_simhash.lookup.memory_reading_flow import (
-    BYTES,
-    Page,
-    broken_query,
-    by_fingerprint,
-    check_memory,
-    fingerprint_terms,
-    read_aggregations,
-    read_fingerprints,
-    read_ranges,
-)
+from es_simhash.lookup.memory_file import Kept, MemoryFile
+from es_simhash.lookup.options import CUT, ResidentError, ResidentFault, as_fault
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.positions_flow import NOTHING, Positions, PositionsError, Range, Shard, ShardReading
-from es_simhash.transport.names import local_names
-from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import is_passing
+from es_simhash.mapping.positions_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
+from es_simhash.transport.answers import find_gaps, refusal_text
+from es_simhash.transport.names import Index, index_key, local_names
+from es_simhash.transport.protocol import Call, Compute, Flow, Together
+from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from es_simhash.lookup.memory_table import FingerprintTable, Near
+
+
+logger = logging.getLogger("es_simhash")
+
+# Fingerprints that one search returns, and searches at once.
+PAGE = 50_000
+SEARCHES = 2
+DIGITS = 16
+# A file is not used where at least this share of its fingerprints is gone from the index.
+DEAD = 0.2
+
+_Range = TypeVar("_Range")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_Range]):
+    """
+    What one search has shown of the range *asked*.
+
+    *fingerprints*: those that it showed; ``None`` without a whole answer, which is *is_refused*.
+    *again*: ranges to search now: the same range, or the rest of one that has too many fingerprints.
+    *last*: the last operation shown, if operations are read; -1 for none.
+    """
+
+    asked: _Range
+    fingerprints: NDArray[np.uint64] | None = None
+    again: Sequence[_Range] = ()
+    is_refused: bool = False
+    last: int = -1
+
+
+def fingerprint_terms(name: str) -> dict[str, Any]:
+    """Return the aggregation that shows the fingerprints of the field *name*, the smallest ones first."""
+    # The default order, by count, takes the server twice as long.
+    return {"terms": {"field": name, "size": PAGE, "order": {"_key": "asc"}, "execution_hint": "map"}}
+
+
+def broken_query(fields: Fields) -> dict[str, Any]:
+    """Return the query of documents that have block terms and no fingerprint."""
+    blocks = [{"exists": {"field": each}} for each in fields.blocks]
+    missing = {"exists": {"field": fields.fingerprint}}
+    return {"bool": {"must_not": missing, "should": blocks, "minimum_should_match": 1}}
+
+
+def read_aggregations(answer: Mapping[str, Any], kind: ResidentFault) -> Mapping[str, Any] | None:
+    """
+    Return the aggregations of an *answer*; ``None`` if the server was busy or shards did not answer.
+
+    ResidentError of this *kind* is raised if the search was refused for another reason.
+    """
+    if "error" in answer and not is_passing(answer.get("status", 0)):
+        raise ResidentError(kind, refusal_text(answer["error"])[:CUT])
+    if "error" in answer or find_gaps(answer, ignore=["terminated_early"]):
+        return None
+    found: Mapping[str, Any] = answer["aggregations"]
+    return found
+
+
+def read_fingerprints(digits: Sequence[str]) -> NDArray[np.uint64]:
+    """Return fingerprints as numbers; raise ResidentError unless each has 16 lower-case hex digits."""
+    import numpy as np  # noqa: PLC0415 -- loads slowly
+
+    joined = "".join(digits)
+    if joined.strip("0123456789abcdef") or set(map(len, digits)) - {DIGITS}:
+        wrong = (each for each in digits if len(each) != DIGITS or each.strip("0123456789abcdef"))
+        raise ResidentError("fingerprint", next(wrong)[:CUT])
+    return np.frombuffer(bytes.fromhex(joined), ">u8").astype(np.uint64)
+
+
+def check_fits(documents: int, max_distance: int, most_bytes: int) -> None:
+    """Raise ResidentError if the fingerprints of so many *documents* need more than *most_bytes*."""
+    from es_simhash.lookup.memory_table import bytes_for, count_within  # noqa: PLC0415 -- loads numpy
+
+    if (needed := bytes_for(documents, max_distance)) > most_bytes:
+        fitting = count_within(most_bytes, max_distance)
+        raise ResidentError(
+            "memory",
+            f"{documents:,} within {max_distance} bits take {needed:,} bytes; {most_bytes:,} bytes are enough for "
+            f"{fitting:,}",
+        )
+
+
+def check_memory(table: FingerprintTable, most_bytes: int) -> None:
+    """Raise ResidentError if *table* occupies more than *most_bytes*."""
+    if table.nbytes > most_bytes:
+        raise ResidentError("memory", f"{table.nbytes:,} bytes for {len(table):,} fingerprints")
+
+
+def read_ranges(
+    ranges: Iterable[_Range],
+    *,
+    calls: Callable[[Sequence[_Range]], Sequence[Call]],
+    take: Callable[[Sequence[_Range], Sequence[Any]], list[Page[_Range]]],
+    patience: Patience | None = None,
+) -> Flow[list[Page[_Range]]]:
+    """
+    Search *ranges*, a few at once, and return what was shown; answers are taken while the server searches.
+
+    *take*: makes pages of ranges and the answers to their requests, which may be exceptions; it does not run on
+    the event loop. *patience*: how long to repeat what has no whole answer, before ResidentError is raised.
+    """
+    waiting, pages = deque(ranges), list[Page[_Range]]()
+    patience = patience or Patience()
+    asked: list[_Range] = []
+    answers: list[Any] = []
+    while waiting or asked:
+        following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
+        work: list[Call | Compute] = [Compute(take, (asked, answers))] if asked else []
+        work += calls(following) if following else []
+        results = yield Together(work, concurrency=len(work))
+        taken, answers = (results[0], results[1:]) if asked else ([], results)
+        if isinstance(taken, BaseException):
+            raise taken
+        asked = following
+        pages += taken
+        waiting.extend(each for page in taken for each in page.again)
+        if any(page.is_refused for page in taken):
+            if patience.is_spent:
+                raise ResidentError("answer")
+            yield patience.wait()
+        elif taken:
+            patience.renew()
+    return pages
+
+
+def as_array(fingerprints: Sequence[int]) -> NDArray[np.uint64]:
+    """Return *fingerprints* as the table takes them."""
+    import numpy as np  # noqa: PLC0415 -- loads slowly
+
+    return np.array(fingerprints, np.uint64)
 
 
 GONE = 404
@@ -44,57 +162,120 @@ class Resident:
     """
     The fingerprints of all documents of an index that a search can show, and perhaps some that are gone.
 
-    Args:
-        context:
-            What the client object knows.
-        index:
-            Name of the index, alias or data stream.
-        max_distance:
-            Largest distance of the lookups in bits, inclusive.
-        memory_bytes:
-            Most bytes that the fingerprints may occupy.
+    *table*: the fingerprints. *file*: where they are left for the next run, and read from.
 
-    Cost: one search for each 50,000 operations at first, and later one for each shard that was written to, with those
-    that are new.
+    Cost: one search for each 50,000 documents at first; later one, with what is new, for each shard that was
+    written to.
     """
 
-    def __init__(self, context: Context, index: str, *, max_distance: int, memory_bytes: int) -> None:
+    def __init__(
+        self, context: Context, index: Index, *, max_distance: int, memory_bytes: int, file: MemoryFile | None = None
+    ) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         self._fields = Fields(context.prefix)
         self._index = index
         self._memory_bytes = memory_bytes
-        self._table = FingerprintTable(max_distance)
+        self._max_distance = max_distance
+        self.table = FingerprintTable(max_distance)
         self._readings: dict[Shard, ShardReading] = {}
+        self._file = file
+        # Up to which operation the file had each shard.
+        self._kept: Mapping[Shard, int] = {}
+        # How many fingerprints the file has, and up to which operation of each shard.
+        self._saved: tuple[int, Mapping[Shard, int]] | None = None
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
         self._own: Counter[str] | None = None
         self._positions = Positions(index)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
-    def near(self, fingerprints: Sequence[int]) -> dict[int, list[int]]:
-        """Return for each of *fingerprints* those of the table that are near it."""
-        return by_fingerprint(fingerprints, self._table.near)
+    def near(self, fingerprints: Sequence[int]) -> Near:
+        """Return the fingerprints of the table that are near each of *fingerprints*."""
+        return self.table.near(as_array(fingerprints))
 
-    def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> dict[int, list[int]]:
-        """Return for each of *fingerprints* those of the *others* that are near it."""
-        return by_fingerprint(fingerprints, lambda wanted: self._table.near_among(wanted, others))
+    def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> Near:
+        """Return those of the *others* that are near each of *fingerprints*."""
+        return self.table.near_among(as_array(fingerprints), others)
 
-    def load(self, *, documents: int) -> Flow[None]:
-        """
-        Read all fingerprints, of about so many *documents*.
-
-        Raises:
-            ResidentError: If that is not possible.
-        """
-        if local_names(self._index) != [self._index]:
+    def load(self) -> Flow[None]:
+        """Read all fingerprints; raise ResidentError if that is not possible."""
+        if local_names(self._index) != index_key(self._index).split(","):
             raise ResidentError("remote")
-        if documents * BYTES > self._memory_bytes:
-            raise ResidentError("memory", f"{documents:,} documents, {self._memory_bytes:,} bytes")
+        positions = yield from self._positions_now()
+        documents = yield from self._count({each.index for each in positions})
+        check_fits(documents, self._max_distance, self._memory_bytes)
+        yield from self._read_file(documents, positions)
         yield from self.catch_up(documents=documents)
         if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
             raise ResidentError("numbers", f"none of {documents:,} documents was shown")
+
+    def _count(self, names: AbstractSet[str]) -> Flow[int]:
+        """Return how many documents of these indices have a fingerprint, whatever the filter of an alias shows."""
+        counted = {"documents": {"value_count": {"field": self._fields.fingerprint}}}
+        lines = [{"index": sorted(names)}, {"size": 0, "track_total_hits": False, "aggs": counted}]
+
+        def send() -> Flow[Mapping[str, Any] | None]:
+            answer = yield Call("msearch", {"body": lines})
+            return read_aggregations(answer["responses"][0], "search")
+
+        try:
+            found = yield from retry(send, is_done=lambda each: each is not None, patience=Patience(SHARD_ATTEMPTS))
+        except Exception as error:
+            if isinstance(error, ResidentError):
+                raise
+            raise as_fault(error, "answer" if is_passing(error) else "search") from error
+        if found is None:
+            raise ResidentError("answer")
+        return int(found["documents"]["value"])
+
+    def _read_file(self, documents: int, positions: Mapping[Shard, Position]) -> Flow[None]:
+        """Begin with the fingerprints of the file, unless it is of other shards, or too many of it are gone."""
+        kept: Kept | None = None if self._file is None else (yield Compute(self._file.read))
+        if self._file is None or kept is None:
+            return
+        known = {
+            shard: certain
+            for shard, certain in kept.certain.items()
+            if shard.history and shard in positions and certain <= positions[shard].checkpoint
+        }
+        gone = len(kept.fingerprints) - documents  # at least: several documents may have the same one
+        if not known or gone > DEAD * len(kept.fingerprints):
+            why = "it is of other shards, or of another history" if not known else f"{gone:,} of it are gone"
+            logger.info("memory_file %s: the fingerprints are read anew: %s", self._file.path, why)
+            return
+        yield Compute(self.table.take_ordered, (kept.fingerprints,))
+        check_memory(self.table, self._memory_bytes)
+        self._kept, self._saved = known, (len(kept.fingerprints), dict(kept.certain))
+
+    def unread_query(self) -> Flow[dict[str, Any]]:
+        """
+        Return the query of what the table may lack of a view that was opened after it was read.
+
+        ResidentError is raised if a shard is another one by now.
+        """
+        if (yield from self._positions_now()).keys() != self._readings.keys():
+            raise ResidentError("expired")
+        certain: dict[str, int] = {}
+        for shard, each in self._readings.items():
+            certain[shard.index] = min(each.certain, certain.get(shard.index, each.certain))
+        clauses: list[Any] = [{"bool": {"must_not": {"terms": {"_index": sorted(certain)}}}}]
+        for name, last in certain.items():
+            clauses.append({"bool": {"filter": [{"term": {"_index": name}}, {"range": {"_seq_no": {"gt": last}}}]}})
+        return {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+    def save(self) -> Flow[None]:
+        """Write the fingerprints into the file, if there is one and it has others, with how far each shard was read."""
+        if self._file is None:
+            return
+        certain = {shard: each.certain for shard, each in self._readings.items() if shard.history}
+        if (len(self), certain) != self._saved:
+            yield Compute(self._write, (self._file, certain))
+            self._saved = len(self), certain
+
+    def _write(self, file: MemoryFile, certain: Mapping[Shard, int]) -> None:
+        file.write(Kept(self.table.ordered(), certain))
 
     def catch_up(self, *, documents: int) -> Flow[None]:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
@@ -104,47 +285,43 @@ class Resident:
         for each in self._readings.values():
             each.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
-        yield from self._read(self._unread(reading.PAGE * max(1, operations // max(1, documents))))
+        yield from self._read(self._unread(PAGE * max(1, operations // max(1, documents))))
         self._own = None if any(each.is_behind for each in self._readings.values()) else Counter()
 
     def note_own(self, written: Mapping[str, int]) -> None:
         """
-        Note how many operations of the caller were *written* to each index since the last request for positions.
+        Note how many operations the caller has *written* to each index since the last request for positions.
 
-        Until it has caught up, the caller must know of their documents itself: they are not read.
+        Until the table has caught up, the caller must know of these documents itself: they are not read.
         """
         if self._own is not None:
             self._own.update(written)
 
-    def positions_call(self) -> Call:
-        """Return the request for the numbers of all shards; nothing of the caller is being written meanwhile."""
-        return self._positions.call()
-
-    def ranges(self, answer: Any) -> Flow[list[Range]]:
+    def read_news(self) -> Flow[NDArray[np.uint64]]:
         """
-        Return what to search now for operations of others, given the *answer* to a request for positions.
+        Read what others wrote, and return the fingerprints shown; nothing of the caller is being written meanwhile.
 
-        Shards that are new are read.
-
-        Raises:
-            ResidentError: If the table cannot be kept current.
+        A lookup of known fingerprints that was answered before lacks no document but those of these fingerprints: one
+        that was not shown then, because it was written again, is shown now.
         """
         known = set(self._readings)
-        yield from self._take_positions(answer)
+        yield from self._take_positions()
+        shown = _joined([])
         if self._readings.keys() != known:
             self._own = None
-            yield from self._read([each for each in self._unread(reading.PAGE) if each.shard not in known])
+            shown = yield from self._read([each for each in self._unread(PAGE) if each.shard not in known])
         if self._own is not None:
             # These were numbered after all that is certain, so if there are as many numbers, nobody else wrote.
             numbers = Counter[str]()
             for shard, each in self._readings.items():
                 numbers[shard.index] += each.latest.largest - each.certain
             if numbers == self._own:
-                return []
+                return shown
             self._own = None
-        return [Range(shard, each.certain + 1) for shard, each in self._readings.items() if each.is_behind]
+        behind = [Range(shard, each.certain + 1) for shard, each in self._readings.items() if each.is_behind]
+        return _joined([shown, (yield from self._read(behind))])
 
-    def lines(self, ranges: Iterable[Range]) -> list[Mapping[str, Any]]:
+    def _lines(self, ranges: Iterable[Range]) -> list[Mapping[str, Any]]:
         """Return the lines of a multi-search for *ranges*."""
         lines: list[Mapping[str, Any]] = []
         for each in ranges:
@@ -166,21 +343,6 @@ class Resident:
             },
         }
 
-    def update(self, asked: Sequence[Range], answer: Any) -> Flow[NDArray[np.uint64]]:
-        """
-        Take the *answer* to the searches of the ranges *asked*; what was not answered whole is read now.
-
-        Returns:
-            The fingerprints that the table did not have.
-
-        Raises:
-            ResidentError: If the table cannot be kept current.
-        """
-        pages: list[Page[Range]] = yield Compute(self._take, (asked, [answer]))
-        self._advance(pages)
-        again = [each for page in pages for each in page.again if each.shard in self._readings]
-        return _joined([_new_of(pages), (yield from self._read(again))])
-
     def _unread(self, width: int) -> list[Range]:
         """Return ranges, about so wide, that together cover all operations that may not have been read."""
         found = []
@@ -191,26 +353,31 @@ class Resident:
                 found.append(Range(shard, firsts[-1]))
         return found
 
-    def _take_positions(self, answer: Any = None) -> Flow[None]:
+    def _take_positions(self) -> Flow[None]:
         """Note where each shard is; begin with shards that are new, and forget those that are gone."""
+        positions = yield from self._positions_now()
+        for shard in [each for each in self._readings if each not in positions]:
+            del self._readings[shard]
+        for shard, position in positions.items():
+            if shard not in self._readings:
+                self._readings[shard] = ShardReading(position, self._kept.get(shard, NOTHING))
+            self._readings[shard].note(position)
+
+    def _positions_now(self) -> Flow[dict[Shard, Position]]:
         try:
-            positions = yield from self._positions.read(answer)
+            return (yield from self._positions.read())
         except PositionsError as error:
             raise ResidentError(error.kind) from error
         except Exception as error:
             raise as_fault(error, "statistics") from error
-        for shard in [each for each in self._readings if each not in positions]:
-            del self._readings[shard]
-        for shard, position in positions.items():
-            self._readings.setdefault(shard, ShardReading(position)).note(position)
 
     def _read(self, ranges: Iterable[Range]) -> Flow[NDArray[np.uint64]]:
-        """Search *ranges*, a few in each request; return the fingerprints that are new."""
+        """Search *ranges*, a few in each request; return the fingerprints shown."""
         pages = yield from read_ranges(
-            ranges, calls=lambda some: [Call("msearch", {"body": self.lines(some)})], take=self._take
+            ranges, calls=lambda some: [Call("msearch", {"body": self._lines(some)})], take=self._take
         )
         self._advance(pages)
-        return _new_of(pages)
+        return _joined([each.fingerprints for each in pages if each.fingerprints is not None])
 
     def _take(self, asked: Sequence[Range], answers: Sequence[Any]) -> list[Page[Range]]:
         """Put the fingerprints of the answer to the one multi-search of the ranges *asked* into the table."""
@@ -220,7 +387,7 @@ class Resident:
                 raise as_fault(answer, "numbers")
             return [Page(each, again=[each], is_refused=True) for each in asked]
         pages = [self._page(each, one) for each, one in zip(asked, answer["responses"], strict=True)]
-        check_memory(self._table, self._memory_bytes)
+        check_memory(self.table, self._memory_bytes)
         return pages
 
     def _page(self, asked: Range, answer: Mapping[str, Any]) -> Page[Range]:
@@ -234,7 +401,8 @@ class Resident:
             raise ResidentError("fingerprint")
         last = NOTHING if last is None else int(last)
         again = asked.halves(last) if terms.get("sum_other_doc_count") else []
-        return Page(asked, self._table.add(values), again, last=last)
+        self.table.add(values)
+        return Page(asked, values, again, last=last)
 
     def _advance(self, pages: Iterable[Page[Range]]) -> None:
         """Note how far each shard was read, all of whose operations *pages* have shown."""
@@ -248,10 +416,6 @@ class Resident:
                 # Several searches may have been made in views of the index that differ.
                 is_one = not others and first.asked.last is None and first.asked.first <= known.certain + 1
                 known.advance(first.last if is_one else None)
-
-
-def _new_of(pages: Sequence[Page[Range]]) -> NDArray[np.uint64]:
-    return _joined([each.new for each in pages if each.new is not None])
 
 
 def _joined(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:

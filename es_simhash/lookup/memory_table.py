@@ -1,21 +1,15 @@
 """
-Into which parts fingerprints are cut so that near ones are found by looking parts up: the choice, by cost.
+An exact table of fingerprints, and the choice of the parts by which near ones are found.
 
-Plain integers: no arrays of fingerprints. Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two
-fingerprints that differed in more than r_i bits of every part would differ in more than ``max_distance`` bits. So those
-within the distance differ in at most r_i bits of some part i, and a lookup of all words within r_i of that part finds
-them (general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). A part may leave bits out, which only adds candidates.
-
-A table of fingerprints: added to in any order, asked for those within a distance of others. Exact.
-
-Each level of the table has its fingerprints once for each part, sorted by that part. What was added last is in no level
-yet and is compared one by one; levels of nearly equal size are joined, so that there are few of them. Nothing is ever
-taken out. Which parts there are is decided in ``parts``.
+Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two fingerprints that differ in more than
+r_i bits of every part differ in more than ``max_distance`` bits. So a lookup of all words within r_i of each
+part finds all that are near (general pigeonhole: Qin, Xiao, Wang and Wang, TKDE 2019). A part may leave bits
+out, which only adds candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -46,17 +40,7 @@ MOST_WORDS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """
-    Some bits of a fingerprint that stand side by side.
-
-    Attributes:
-        begin:
-            How many bits are above it.
-        width:
-            How many bits it has.
-        radius:
-            In how many of them a near fingerprint may differ.
-    """
+    """Some adjacent bits of a fingerprint: *begin* bits are above them, near ones differ in *radius* at most."""
 
     begin: int
     width: int
@@ -73,17 +57,10 @@ Parts = tuple[Part, ...]
 
 def choose_parts(count: int, max_distance: int, density: Callable[[Part], float] = lambda _: 1.0) -> Parts:
     """
-    Return the parts that find all of *count* fingerprints within *max_distance* of one at the least estimated cost.
+    Return the parts that find all near ones of *count* fingerprints at the least estimated cost.
 
-    Empty if it is cheapest to compare each with all. The same arguments always give the same parts.
-
-    Args:
-        count:
-            How many fingerprints there are.
-        max_distance:
-            Largest distance in bits, inclusive.
-        density:
-            Returns how many times more fingerprints have the word of a part than if words were evenly spread.
+    Empty if it is cheapest to compare with all. The same arguments always give the same parts.
+    *density*: returns how many times more fingerprints have the word of a part than if words were evenly spread.
     """
     best, chosen = SCANNED * count, Parts()
     for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
@@ -125,6 +102,10 @@ Places = NDArray[np.int64]
 Found = tuple[Places, Fingerprints]
 
 
+# The fingerprints near one, by that one; what has none near it is left out.
+Near = Mapping[int, Sequence[int]]
+
+
 # So many of the last added are compared one by one.
 TAIL = 1 << 11
 
@@ -142,14 +123,13 @@ SAMPLE = 1 << 14
 
 class FingerprintTable:
     """
-    Distinct fingerprints, for lookups within one distance.
+    Distinct fingerprints, for lookups within one distance; nothing is ever taken out.
 
-    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 8 more for the
-    table of first words of each; while levels are joined, about twice as much.
+    What was added last is compared one by one. The rest is in levels, sorted once for each part; levels of nearly
+    equal size are joined, so that there are few.
 
-    Args:
-        max_distance:
-            Largest distance of the lookups in bits, inclusive, 0 to 64.
+    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 20 more
+    for the table of first words of each; while levels are joined, about twice as much.
     """
 
     def __init__(self, max_distance: int) -> None:
@@ -184,16 +164,55 @@ class FingerprintTable:
         merged.sort(kind="stable")  # runs that are sorted are only merged
         self._levels.append(_Level(merged, self._max_distance))
 
-    def near(self, wanted: Fingerprints) -> list[Fingerprints]:
-        """Return for each of *wanted* the fingerprints of the table within the distance, sorted, each once."""
+    def take_ordered(self, fingerprints: Fingerprints) -> None:
+        """Take *fingerprints*, in order and each once, into the table, which is empty; they are not copied."""
+        if len(fingerprints):
+            self._levels.append(_Level(fingerprints, self._max_distance))
+
+    def ordered(self) -> Fingerprints:
+        """Return all fingerprints, in order."""
+        if len(self._levels) == 1 and not len(self._tail):
+            return self._levels[0].ordered
+        found = np.concatenate([self._tail, *(each.ordered for each in self._levels)])
+        found.sort(kind="stable")
+        return found
+
+    def near(self, wanted: Fingerprints) -> Near:
+        """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
         found = list(_near_pairs(wanted, self._tail, self._max_distance))
         for level in self._levels:
             found += level.near(wanted)
-        return _by_row(found, len(wanted))
+        return _by_fingerprint(found, wanted)
 
-    def near_among(self, wanted: Fingerprints, others: Fingerprints) -> list[Fingerprints]:
-        """Return for each of *wanted* those of the *others* within the distance, sorted, each once."""
-        return _by_row(list(_near_pairs(wanted, others, self._max_distance)), len(wanted))
+    def near_others(self, wanted: Fingerprints) -> Near:
+        """Return the fingerprints, of the table and of *wanted*, near each of *wanted* that are not equal to it."""
+        among = _near_pairs(wanted, wanted, self._max_distance)
+        found = [*among, *_near_pairs(wanted, self._tail, self._max_distance)]
+        for level in self._levels:
+            found += level.near(wanted)
+        others = [(row[other], value[other]) for row, value in found if (other := wanted.take(row) != value).any()]
+        return _by_fingerprint(others, wanted)
+
+    def near_among(self, wanted: Fingerprints, others: Fingerprints) -> Near:
+        """Return those of *others* within the distance of each of *wanted*, in order."""
+        return _by_fingerprint(list(_near_pairs(wanted, others, self._max_distance)), wanted)
+
+
+def bytes_for(count: int, max_distance: int) -> int:
+    """Return about how many bytes a table of *count* fingerprints needs, where these are evenly spread."""
+    return _bytes_of(count, choose_parts(count, max_distance))
+
+
+def count_within(most_bytes: int, max_distance: int) -> int:
+    """Return about how many fingerprints a table of so many bytes has."""
+    count = most_bytes // 8
+    while count and bytes_for(count, max_distance) > most_bytes:
+        count = count * 9 // 10
+    return count
+
+
+def _bytes_of(count: int, parts: Parts) -> int:
+    return 8 * count + sum(5 * (1 << part.width) + (8 * count if part.begin else 0) for part in parts)
 
 
 def _unique(values: Fingerprints) -> Fingerprints:
@@ -209,25 +228,24 @@ def _is_in(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
     return is_in
 
 
-def _by_row(found: list[Found], rows: int) -> list[Fingerprints]:
-    """
-    Return the fingerprints *found* for each of so many *rows*, sorted, each once.
-    """
+def _by_fingerprint(found: list[Found], wanted: Fingerprints) -> Near:
+    """Return the fingerprints *found* for each of *wanted*, sorted, each once."""
     if not found:
-        return [np.empty(0, np.uint64)] * rows
+        return {}
     row, value = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.lexsort((value, row))
     row, value = row[order], value[order]
-    is_first = np.ones(len(row), np.bool_)
-    is_first[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
-    row, value = row[is_first], value[is_first]
-    return np.split(value, np.searchsorted(row, np.arange(1, rows)))
+    is_new = np.ones(len(row), np.bool_)
+    is_new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+    row, value = row[is_new], value[is_new]
+    begins = np.flatnonzero(np.concatenate(([True], row[1:] != row[:-1])))
+    values, ends = value.tolist(), [*begins[1:].tolist(), len(value)]
+    spans = zip(wanted.take(row[begins]).tolist(), begins.tolist(), ends, strict=True)
+    return {one: values[begin:end] for one, begin, end in spans}
 
 
 def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -> Iterator[Found]:
-    """
-    Yield every pair of *wanted* and *values* within *max_distance*, comparing each with each.
-    """
+    """Yield every pair of *wanted* and *values* within *max_distance*, comparing each with each."""
     columns = min(len(values), BLOCK)
     rows = BLOCK // columns if columns else 0
     for top in range(0, len(wanted), rows or 1) if columns else ():
@@ -240,11 +258,7 @@ def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -
 
 
 class _Level:
-    """
-    Fingerprints that are not added to any more, sorted by each of their parts.
-
-    They are sorted by the parts when they are first asked for, because a level may be joined with another before that.
-    """
+    """Fingerprints of a table, sorted by part only at the first lookup: a level may be joined before that."""
 
     def __init__(self, ordered: Fingerprints, max_distance: int) -> None:
         self.ordered = ordered
@@ -258,8 +272,7 @@ class _Level:
     @property
     def nbytes(self) -> int:
         """How many bytes it occupies, or will when it was asked."""
-        columns = (5 * (1 << part.width) + (self.ordered.nbytes if part.begin else 0) for part in self._parts)
-        return self.ordered.nbytes + sum(columns)
+        return _bytes_of(len(self.ordered), self._parts)
 
     def near(self, wanted: Fingerprints) -> Iterator[Found]:
         if not self._parts:

@@ -1,8 +1,4 @@
-"""
-Rescores hits by Hamming distance; defines the near-duplicates that result.
-
-Pure: hits come as plain dicts, and no request is made here.
-"""
+"""Near-duplicates, and their selection from hits by Hamming distance. Hits are plain dicts; makes no request."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.keys import Key, document_key
+from es_simhash.transport.names import Key, document_key
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
 """The columns that every row of a near-duplicate has."""
@@ -71,9 +67,7 @@ class NearDup:
         return self.distance, self.index, self.id, self.routing or ""
 
     def to_dict(self) -> dict[str, Any]:
-        """
-        Return the near-duplicate as plain JSON values, the fingerprint as 16 hex digits.
-        """
+        """Return the near-duplicate as plain JSON values, the fingerprint as 16 hex digits."""
         plain: dict[str, Any] = {
             "id": self.id,
             "index": self.index,
@@ -87,9 +81,7 @@ class NearDup:
         return plain if self.source is None else plain | {"source": dict(self.source)}
 
     def to_row(self) -> dict[str, Any]:
-        """
-        Return the near-duplicate as one flat row; a field of its source is a column, such as ``source.title``.
-        """
+        """Return the near-duplicate as one flat row; a field of its source is a column, such as ``source.title``."""
         row = {name: getattr(self, name) for name in ROW} | {"fingerprint": to_hex(self.fingerprint)}
         return row | {f"source.{name}": value for name, value in (self.source or {}).items()}
 
@@ -141,9 +133,7 @@ class NearDups(Sequence[NearDup], Tabular):
         return len(self.items)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """
-        Return a flat row for each near-duplicate; the fingerprint is 16 hex digits.
-        """
+        """Return a flat row for each near-duplicate; the fingerprint is 16 hex digits."""
         return [each.to_row() for each in self.items]
 
     def _title(self) -> str:
@@ -158,20 +148,13 @@ class NearDups(Sequence[NearDup], Tabular):
 
 
 def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
-    """
-    Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none.
-    """
+    """Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none."""
     digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
     return digits
 
 
 def check_hits(hits: Any) -> Iterator[Mapping[str, Any]]:
-    """
-    Yield the hits of a search.
-
-    Raises:
-        TypeError: If they are no list of hits.
-    """
+    """Yield the hits of a search; raise TypeError if they are not a list of hits."""
     for hit in check_items("hits", hits, of="hits"):
         if not isinstance(hit, Mapping):
             raise WrongTypeError(f"hits must be a list of hits, but one is {type(hit).__name__} {shorten(hit)}")

@@ -1,25 +1,223 @@
-"""
-Options of a lookup, checked, and the values of options that the caller did not give.
-
-No request is made here. What an option does lives in ``question``, ``search`` and the flows around them.
-"""
+"""Options of lookups, checked, and what counts where the caller gave none. Makes no request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_name, check_names
-from es_simhash.errors import IncompleteSearchError
+from es_simhash.arguments import check_choice, check_count, check_fields, check_name, check_names
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
+from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import check_filter, check_source
-from es_simhash.lookup.verification import Verification, Verify, verification_of
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, Limits, check_max_distance
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.texts.measures import WORD_SHINGLES, Measure, TextMeasure, Unit
 from es_simhash.texts.presets import Preset, get_preset
-from es_simhash.transport.names import Index
+from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.transport.answers import refusal_text
+from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.protocol import status_of
+
+TextSource: TypeAlias = Callable[[NearDup], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """
+    How to verify near-duplicates.
+
+    Args:
+        similarity:
+            Smallest similarity to keep, 0 to 1; with 0 nothing is dropped.
+        text_field:
+            Field or fields of the text in the index; by default those that the index records. For lookups only.
+        texts:
+            A function that returns the text of a :class:`NearDup`, or ``None``, in place of the index; async clients
+            call it in a thread. For lookups only.
+        measure:
+            ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
+            of those of the text that has fewer. ``"edit"``: the units that stay, as a share of the longer text.
+        unit:
+            ``"words"``, or ``"characters"`` without what is between words: scattered errors change fewer of these.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        InvalidInputError: If the similarity is out of range, a measure or unit is unknown, or a field name cannot be
+            used.
+    """
+
+    similarity: float = DEFAULT_SIMILARITY
+    text_field: str | Sequence[str] = ()
+    texts: TextSource | None = None
+    measure: Measure = "jaccard"
+    unit: Unit = "words"
+
+    def __post_init__(self) -> None:
+        check_bound(self.similarity, name="similarity")
+        check_fields("text_field", self.text_field, may_lack=True)
+        if self.texts is not None and not callable(self.texts):
+            raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
+        TextMeasure(self.measure, self.unit)
+
+    @property
+    def text_measure(self) -> TextMeasure:
+        """What is counted, of which unit."""
+        return TextMeasure(self.measure, self.unit)
+
+    def check_recordable(self) -> None:
+        """
+        Refuse a verification that names its own texts, where documents are grouped: all writers compare the same.
+
+        Raises:
+            InvalidInputError: If it names a text field, or a function that has the texts.
+        """
+        if self.text_field or self.texts is not None:
+            raise InvalidInputError(
+                "groups are verified by the text fields that the index records: leave text_field and texts out of "
+                "the Verification"
+            )
+
+
+Verify: TypeAlias = bool | float | TextSource | Verification
+"""What a caller of a lookup gives as ``verify``."""
+
+Verified: TypeAlias = bool | float | Verification
+"""What a caller gives as ``verify`` where documents are grouped."""
+
+
+def measure_of(preset: Preset | None) -> TextMeasure:
+    """Return the measure of *preset*; that of words where there is none."""
+    return WORD_SHINGLES if preset is None else TextMeasure(preset.measure, preset.unit)
+
+
+def verification_of(verify: Verify | None, *, preset: Preset | None = None) -> Verification | None:
+    """Return what *verify* means, ``None`` for none; what it does not say comes from *preset*."""
+    if verify is None or verify is False:
+        return None
+    if isinstance(verify, Verification):
+        return verify
+    similarity = DEFAULT_SIMILARITY if preset is None else preset.similarity
+    measure = measure_of(preset)
+    if verify is True:
+        return Verification(similarity, measure=measure.measure, unit=measure.unit)
+    if callable(verify):
+        return Verification(similarity, texts=verify, measure=measure.measure, unit=measure.unit)
+    return Verification(check_bound(verify), measure=measure.measure, unit=measure.unit)
+
+
+Lookups = Literal["auto", "server", "memory"]
+
+
+MEMORY_BYTES = 1 << 30
+
+
+# Fewer lookups than these are never worth a table.
+FEWEST = 2_000
+
+
+# Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
+# runs of bench/memory.py and bench/many.py. They decide only which way is faster.
+READING, ASKING = 0.01, 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRequest:
+    """How to look up: three keyword arguments of the client's methods, checked."""
+
+    lookups: Lookups = "auto"
+    memory_bytes: int | None = None
+    memory_file: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("lookups", self.lookups, get_args(Lookups))
+        if self.memory_file is not None:
+            object.__setattr__(self, "memory_file", check_memory_file(self.memory_file))
+            if self.lookups == "server":
+                raise InvalidInputError("memory_file does not go with lookups 'server': leave one of them out")
+        if self.memory_bytes is not None:
+            check_count("memory_bytes", self.memory_bytes)
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes that fingerprints may occupy."""
+        return self.memory_bytes or MEMORY_BYTES
+
+    def file(self, prefix: str, settings: IndexSettings) -> MemoryFile | None:
+        """Return the file of the fingerprints of an index with these *settings*, if one was named."""
+        if self.memory_file is None:
+            return None
+        return MemoryFile(Path(self.memory_file), prefix, settings.scheme.to_dict())
+
+
+def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:
+    """Return whether *lookups* by block terms, of *milliseconds* each, cost more than to read all fingerprints."""
+    return lookups >= FEWEST and lookups * (ASKING + milliseconds) > READING * documents
+
+
+ResidentFault = Literal[
+    "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
+]
+
+
+# Most characters of a server's message.
+CUT = 200
+
+
+class ResidentError(Exception):
+    """
+    The fingerprints of an index cannot be kept in memory; caught where lookups are made.
+
+    *kind*: ``"remote"``: the index is on another cluster. ``"statistics"``: the sequence numbers of its shards
+    cannot be read; ``"primary"``: not of every shard. ``"numbers"``: operations cannot be searched by number.
+    ``"view"``: the server keeps no point in time; ``"expired"``: not any more; ``"search"``: it refuses to search.
+    ``"fingerprint"``: a document has block terms and no readable fingerprint. ``"memory"``: there are too many
+    fingerprints. ``"answer"``: the server was too busy, or shards did not answer.
+    """
+
+    def __init__(self, kind: ResidentFault, detail: str = "") -> None:
+        super().__init__(kind, detail)
+        self.kind = kind
+        self.detail = detail
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it may be otherwise in a moment."""
+        return self.kind in ("primary", "answer", "expired")
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        sentences = {
+            "remote": "the index is on another cluster",
+            "statistics": "the server does not show the sequence numbers of the shards",
+            "primary": "a shard has no primary",
+            "answer": "the server did not answer a search whole",
+            "numbers": "the server does not search operations by their sequence numbers",
+            "search": "the server refuses the searches that read fingerprints",
+            "fingerprint": "a document has block terms and no fingerprint that can be read",
+            "memory": "the fingerprints need more memory than memory_bytes allows",
+            "view": "the server keeps no point in time",
+            "expired": "the point in time has ended",
+        }
+        return sentences[self.kind] + (f" ({self.detail})" if self.detail else "")
+
+    def for_caller(self, index: Index) -> IncompleteSearchError | InvalidInputError:
+        """Return the error of a caller who demands that fingerprints are in memory."""
+        said = f"lookups='memory' cannot be used for {shorten(index_key(index))}: {self}"
+        if self.is_passing:
+            return IncompleteSearchError(f"{said}; run it again, or pass 'auto'", reasons=(str(self),))
+        return InvalidInputError(f"{said}; change that, or pass 'auto'")
+
+
+def as_fault(error: Exception, kind: ResidentFault) -> Exception:
+    """Return what a refusal means here; the client's own exception where the server did not answer."""
+    return error if status_of(error) is None else ResidentError(kind, refusal_text(error)[:CUT])
+
 
 OnIncomplete = Literal["raise", "return"]
 
@@ -27,30 +225,14 @@ OnIncomplete = Literal["raise", "return"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """
-    The sizes of requests. The answers do not depend on them.
+    The sizes of requests; the answers do not depend on them.
 
-    Attributes:
-        first_page:
-            Hits of a first search, if no more are expected. Most searches do not fill the page, which costs next to
-            nothing; a page that is too small costs the search a second time.
-        next_page:
-            Hits a page where one page does not hold all candidates.
-        largest_page:
-            Most hits a page; by default servers refuse more.
-        ranked_from:
-            Candidates from which on the nearest few are found sooner in order of clauses matched.
-        fingerprints:
-            Near fingerprints whose documents are asked for together.
-        batch:
-            Lookups in one multi-search.
-        batch_in_memory:
-            Lookups in one search where fingerprints are in memory, which has no answer for most of them.
-        shared:
-            Most lookups in one search.
-        shared_terms:
-            Most block terms in one search of several lookups, which keeps its body small.
-        shared_passing:
-            Most documents, for each lookup of a shared search, whose distance to every one of them is computed.
+    *first_page*: hits of a first search if no more are expected; too small a page costs a second search.
+    *largest_page*: by default servers refuse more. *fingerprints*: near ones whose documents are asked together.
+    *ranked_from*: from so many candidates on, the nearest few are found sooner in order of clauses matched.
+    *batch*, *batch_in_memory*: lookups in one request; in memory most lookups find nothing, so more fit.
+    *shared*, *shared_terms*: most lookups, and block terms, in one search; the terms keep its body small.
+    *shared_passing*: most documents, for each lookup of a shared search, that are compared with every lookup.
     """
 
     first_page: int = 2_000
@@ -67,13 +249,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """
-    The keyword arguments of the client's find methods, checked.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """The keyword arguments of the client's find methods, checked."""
 
     max_distance: int | None = None
     size: int | None = None
@@ -109,9 +285,7 @@ class Options:
 
 
 def effective_distance(settings: IndexSettings, options: Options) -> int:
-    """
-    Return the max_distance that applies: the caller's, else the index's, else 3 bits.
-    """
+    """Return the max_distance that applies: the caller's, else the index's, else 3 bits."""
     for distance in (options.max_distance, settings.max_distance):
         if distance is not None:
             return distance
@@ -120,7 +294,8 @@ def effective_distance(settings: IndexSettings, options: Options) -> int:
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
     """
-    Return what the server allows queries of *index*; no scripts if the field that they read may be missing or rounded.
+    Return what the server allows queries of *index*; no scripts if the field that they read may be missing
+    or rounded.
     """
     limits = context.limits(index)
     return limits if settings.allows_scripts else replace(limits, scripts=False)
@@ -140,12 +315,7 @@ _A = TypeVar("_A", bound=_Answer)
 
 
 def check_complete(answer: _A, on_incomplete: OnIncomplete, *, what: str = "near-duplicates") -> _A:
-    """
-    Return *answer*, which has *what*, if it is complete, or if the caller asked for incomplete answers.
-
-    Raises:
-        IncompleteSearchError: Otherwise; it carries the answer.
-    """
+    """Return *answer* if it is complete or the caller accepts less; else raise an error that carries it."""
     if answer.complete or on_incomplete == "return":
         return answer
     raise IncompleteSearchError(

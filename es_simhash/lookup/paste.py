@@ -1,12 +1,8 @@
 """
-What a document must have, as a tree without a language; ``esql`` and ``query_bar`` write it down in theirs.
+Lookups as text for query bars (KQL, in Dashboards DQL; Lucene), and the conditions behind the text.
 
-A lookup plan asks for a number of matching clauses. These languages cannot count, so a plan becomes a tree of "any"
-and "all" that the same fingerprints match. No text of a query is here.
-
-Text for the query bars of Kibana and OpenSearch Dashboards, in KQL (in Dashboards: DQL) and in the Lucene language.
-
-A bar filters documents and computes nothing. So a lookup in a bar ends with the candidates. Nothing is sent.
+These languages, and ES|QL (``paste_esql``), cannot count matching clauses, so a plan becomes a tree of "any"
+and "all" that the same fingerprints match. A bar computes no distance: it shows candidates. Nothing is sent.
 """
 
 from __future__ import annotations
@@ -86,11 +82,11 @@ _NONE = AnyOf(())
 
 def block_condition(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> Condition:
     """
-    Return the condition that the same documents match as the block terms of *plan* for *fingerprint*.
+    Return the condition that matches the same documents as the block terms of *plan* for *fingerprint*.
 
-    A block at distance d from the block of the fingerprint matches as many clauses as it has radii of at least d. So
-    "at least m clauses match" means: the first block matches c of them, which is one Hamming ball, and the other
-    blocks match m - c, for some c.
+    A block at distance d from the block of the fingerprint matches as many clauses as it has radii of at least d.
+    So "at least m clauses match" means: the first block matches c of them, which is one Hamming ball, and the
+    other blocks match m - c, for some c.
     """
     to_hex(fingerprint)  # checks type and range
     fields = Fields(prefix)
@@ -132,9 +128,7 @@ def _any_of(parts: list[Condition]) -> Condition:
 
 
 def count_written_terms(condition: Condition) -> int:
-    """
-    Return how many values *condition* has where it is written down.
-    """
+    """Return how many values *condition* has where it is written down."""
     match condition:
         case NearBlock(radius=radius):
             return neighbour_count(radius)
@@ -150,17 +144,9 @@ def count_written_terms(condition: Condition) -> int:
 
 def plan_to_paste(max_distance: int, *, documents: int, most_terms: int, is_checked: bool) -> LookupPlan:
     """
-    Return the cheapest lookup plan whose condition has at most *most_terms* values; the scan where there is none.
+    Return the cheapest lookup plan whose condition has at most *most_terms* values; the scan if there is none.
 
-    Args:
-        max_distance:
-            Largest distance in bits, inclusive.
-        documents:
-            Number of fingerprinted documents in the index.
-        most_terms:
-            Most values that the text may have.
-        is_checked:
-            Whether the server goes on to compute distances, so that candidates cost little.
+    *is_checked*: whether the server then computes distances, so that candidates cost little.
     """
     check_count("documents", documents, 0, 1 << 62)
     for each in explain_plan(max_distance, stats=IndexStats(documents=documents), limits=Limits(scripts=is_checked)):
@@ -233,9 +219,7 @@ def build_query_bar(
 
 
 def select(*, only: Selection | None = None, group: str | None = None, prefix: str = DEFAULT_PREFIX) -> Condition:
-    """
-    Return the condition for the documents of *group*, or of the kind *only*.
-    """
+    """Return the condition for the documents of *group*, or of the kind *only*."""
     fields = Fields(prefix)
     if group is not None:
         if not group:
@@ -255,12 +239,7 @@ def select(*, only: Selection | None = None, group: str | None = None, prefix: s
 def candidates_in_bar(
     fingerprint: int, max_distance: int, *, documents: int = 1_000_000, prefix: str = DEFAULT_PREFIX
 ) -> Condition:
-    """
-    Return the condition for the candidates of *fingerprint*, of as many values as a query bar takes.
-
-    Raises:
-        InvalidInputError: If max_distance needs more.
-    """
+    """Return the condition for candidates of *fingerprint*; raise InvalidInputError if it is too long for a bar."""
     plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_TERMS, is_checked=False)
     if plan.is_scan:
         raise InvalidInputError(
@@ -271,15 +250,14 @@ def candidates_in_bar(
 
 
 def write_kql(condition: Condition) -> str:
-    """
-    Return *condition* in KQL.
-    """
+    """Return *condition* in KQL."""
     return _write(condition, _KQL)
 
 
 def write_lucene(condition: Condition) -> str:
     """
-    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has brackets.
+    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has
+    brackets.
     """
     return _write(condition, _LUCENE)
 

@@ -1,12 +1,8 @@
 """
-Lookups in ES|QL, the piped language of Elasticsearch.
+Lookups in ES|QL, the piped language of Elasticsearch, and distances as fields that a server computes.
 
-The text is built from the documentation and the grammar of Elasticsearch 9; no server that runs ES|QL is part of the
-tests, which run a model of it. Nothing is sent.
-
-Fields that a server computes while it searches: the distance of each document to one fingerprint, in Painless.
-
-Nothing is sent. The script of the lookup plans is in ``lookup/query.py``.
+The ES|QL follows the documentation and grammar of Elasticsearch 9; the tests run a model of it, not a server.
+The script of the lookup plans is in ``query``. Nothing is sent.
 """
 
 from __future__ import annotations
@@ -131,9 +127,7 @@ def build_esql(
 
 
 def write_condition(condition: Condition) -> str:
-    """
-    Return *condition* in ES|QL.
-    """
+    """Return *condition* in ES|QL."""
     match condition:
         case Exists(field=field):
             return f"{_name(field)} IS NOT NULL"
@@ -222,11 +216,7 @@ def build_distance_field(kind: FieldKind, fingerprint: int, *, prefix: str = DEF
 
 
 def distance_source(kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX) -> str:
-    """
-    Return the script of :func:`build_distance_field` with its parameters written into it.
-
-    The editors of Kibana and Dashboards take a script alone.
-    """
+    """Return the distance script with its parameters written in, as Kibana's and Dashboards' editors need it."""
     source = _source(kind)
     parameters = _parameters(fingerprint, prefix)
     return source.replace("params.field", f"'{parameters['field']}'").replace(
@@ -237,9 +227,7 @@ def distance_source(kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_
 def with_distances(
     body: dict[str, Any], kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX
 ) -> dict[str, Any]:
-    """
-    Return the search *body* with the distance to *fingerprint* in each hit.
-    """
+    """Return the search *body* with the distance to *fingerprint* in each hit."""
     field = build_distance_field(kind, fingerprint, prefix=prefix)
     if kind == "script":
         return body | {"script_fields": {DISTANCE_FIELD: field}}

@@ -1,23 +1,17 @@
 """
-The radii of lookup plans, and how many clauses of them a fingerprint matches at least.
+Lookup plans: which block terms a document must share to be a candidate at a distance. Arithmetic only.
 
-Arithmetic only. ``plan`` defines plans, ``plan_cost`` estimates their cost, and ``query`` makes queries. The first
-function that counts loads numpy.
-
-Lookup plans: which block terms a document must share to be a candidate at a distance.
-
-Arithmetic only. Counting radii lives in ``plan_radii``, costs in ``plan_cost``, the choice among plans in
-``explain_plan``, and the query that a plan turns into in ``query``.
-
-A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R0..R3 of the
-blocks, the number of radii that reach their block's distance therefore never falls below
+A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R0..R3 of
+the blocks, the number of radii that reach their block's distance therefore never falls below
 
     msm(k, R) = min over d0 + d1 + d2 + d3 <= k of  sum_i #{ r in R_i : d_i <= r }
 
 so a bool query with one should clause for each block and radius, and that minimum_should_match, excludes no
-near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around a
-block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general pigeonhole
-of Qin and others (ICDE 2018). docs/lookup.md has the proof.
+near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around
+a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general
+pigeonhole of Qin and others (ICDE 2018). docs/lookup.md has the proof.
+
+``plan_cost`` estimates costs and chooses, ``query`` makes queries. The first function that counts loads numpy.
 """
 
 from __future__ import annotations
@@ -46,19 +40,12 @@ MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
 
 @cache
 def neighbour_count(radius: int) -> int:
-    """
-    Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4.
-    """
+    """Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4."""
     return sum(comb(BLOCK_BITS, flips) for flips in range(radius + 1))
 
 
 def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
-    """
-    Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block.
-
-    Raises:
-        InvalidInputError: If they are neither ints nor a tuple of ints for each of the four blocks.
-    """
+    """Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block."""
     ints = tuple(each for each in radii if isinstance(each, int))
     tuples = tuple(each for each in radii if isinstance(each, tuple))
     if len(ints) == len(radii):
@@ -71,23 +58,17 @@ def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
 
 
 def count_terms(radii: BlockRadii) -> int:
-    """
-    Return how many block terms a query with *radii* has.
-    """
+    """Return how many block terms a query with *radii* has."""
     return sum(neighbour_count(radius) for each in radii for radius in each)
 
 
 def count_clauses(radii: BlockRadii, max_terms: int) -> int:
-    """
-    Return how many ``terms`` clauses a query with *radii* has, if a clause has at most *max_terms* values.
-    """
+    """Return how many ``terms`` clauses a query with *radii* has, if a clause has at most *max_terms* values."""
     return sum(-(-neighbour_count(radius) // max_terms) for each in radii for radius in each)
 
 
 def blocks_needed(radii: BlockRadii, should_match: int) -> int:
-    """
-    Return the least number of blocks in which a document is near, if it matches *should_match* clauses.
-    """
+    """Return the least number of blocks in which a document is near, if it matches *should_match* clauses."""
     counts = sorted(map(len, radii), reverse=True)
     return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
 
@@ -95,26 +76,21 @@ def blocks_needed(radii: BlockRadii, should_match: int) -> int:
 @cache
 def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
     """
-    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii.
+    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0
+    without radii.
     """
     return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
 
 @cache
 def pass_share(radii: BlockRadii, should_match: int) -> float:
-    """
-    Return the share, 0 to 1, of uniformly random fingerprints that match at least *should_match* clauses.
-    """
+    """Return the share, 0 to 1, of uniformly random fingerprints that match at least *should_match* clauses."""
     return float(pass_shares(count_matches([radii]), [should_match])[0]) if radii else 1.0
 
 
 @cache
 def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
-    """
-    Return the radii that plans may use, none above *largest*, and their :func:`count_matches`.
-
-    They are one set of radii for all blocks, or two sets that share the blocks.
-    """
+    """Return all radii for plans, one set for all blocks or two that share them, and their :func:`count_matches`."""
     sets = [radii for count in range(1, largest + 2) for radii in combinations(range(largest + 1), count)]
     mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
     found = [*((each,) * BLOCKS for each in sets), *mixed]
@@ -123,7 +99,8 @@ def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
 
 def count_matches(radii: list[BlockRadii]) -> Any:
     """
-    Return how many radii reach each distance, 0 to 16, of each block: ints by (element of *radii*, block, distance).
+    Return how many radii reach each distance, 0 to 16, of each block: ints by (element of *radii*, block,
+    distance).
     """
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
@@ -134,16 +111,10 @@ def count_matches(radii: list[BlockRadii]) -> Any:
 
 def least_matches(matches: Any, max_distance: int) -> Any:
     """
-    Return, for each element, the fewest matches of block distances that add up to at most *max_distance*.
+    Return, for each element, the fewest *matches* at block distances that add up to at most *max_distance*.
 
-    This is a dynamic programme over the blocks: ``least[:, spent]`` is the fewest matches of the blocks so far when
-    their distances add up to ``spent``.
-
-    Args:
-        matches:
-            Counts of :func:`count_matches`.
-        max_distance:
-            Largest distance in bits, inclusive.
+    *matches*: counts of :func:`count_matches`. This is a dynamic programme over the blocks: ``least[:, spent]`` is
+    the fewest matches of the blocks so far when their distances add up to ``spent``.
     """
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
@@ -162,13 +133,9 @@ def least_matches(matches: Any, max_distance: int) -> Any:
 
 def pass_shares(matches: Any, should_match: Any) -> Any:
     """
-    Return, for each element, the share of uniformly random fingerprints with at least *should_match* matches.
+    Return, for each element, the share of uniformly random fingerprints with its *should_match* or more.
 
-    Args:
-        matches:
-            Counts of :func:`count_matches`.
-        should_match:
-            A number for each element.
+    *matches*: counts of :func:`count_matches`.
     """
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
@@ -259,13 +226,7 @@ class LookupPlan:
 
 
 def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
-    """
-    Return *plan* if it finds everything within *max_distance*.
-
-    Raises:
-        TypeError: If it is not a LookupPlan.
-        InvalidInputError: If it is for a smaller distance.
-    """
+    """Return *plan*; raise an error if it is not a plan that finds everything within *max_distance*."""
     if not isinstance(plan, LookupPlan):
         raise WrongTypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
     if plan.max_distance < max_distance:
@@ -276,9 +237,7 @@ def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
 
 
 def fits(plan: LookupPlan, limits: Limits) -> bool:
-    """
-    Return whether a server with *limits* accepts *plan*.
-    """
+    """Return whether a server with *limits* accepts *plan*."""
     longest = max((neighbour_count(radius) for each in plan.radii for radius in each), default=0)
     return (
         limits.scripts >= plan.script
@@ -289,10 +248,9 @@ def fits(plan: LookupPlan, limits: Limits) -> bool:
 
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     """
-    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches.
+    Return the fewest clauses, one for each block and radius, that a fingerprint within the distance matches.
 
-    There is one clause for each block and radius; radii that are ints apply to every block. 0 means that the clauses
-    exclude nothing.
+    0: the clauses exclude nothing.
     """
     check_max_distance(max_distance)
     return fewest_matches(max_distance, for_each_block(radii))

@@ -1,12 +1,8 @@
 """
-The cost of a lookup plan in an index: the cost model, and the statistics of an index that it needs.
+The cost of lookup plans in an index, and the choice of the cheapest. Arithmetic only.
 
-Arithmetic only. A wrong estimate makes a lookup slower, never less exact. Choosing among plans lives in
-``explain_plan``, reading the statistics from a server in ``flows.lookup.index_stats``.
-
-Chooses the lookup plan: every plan that no other plan dominates, with its estimate, the cheapest first.
-
-Arithmetic only. ``plan`` defines plans, and ``plan_cost`` estimates their cost.
+``plan`` defines plans; ``question_flow`` reads the statistics of an index. A wrong estimate makes a lookup
+slower, never less exact.
 """
 
 from __future__ import annotations
@@ -67,9 +63,7 @@ SKIMMED_FROM = 600
 
 
 def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
-    """
-    Return what *plan* is expected to cost in an index like *stats*.
-    """
+    """Return what *plan* is expected to cost in an index like *stats*."""
     # The list of a neighbour is less skewed than that of the own block, so the density is an upper bound for all.
     postings = stats.documents * stats.density * plan.terms / 2**BLOCK_BITS
     # Each block in which a document has to be near multiplies its chance to pass by the density.
@@ -90,10 +84,10 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
 @lru_cache(maxsize=256)
 def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     """
-    Return every plan within *limits* that no other plan dominates; the scan without a script is always the last.
+    Return the plans within *limits* that no other plan dominates; the last is the scan without a script.
 
     A plan dominates another one that has at least as many terms, lets at least as many documents pass, and is no
-    stricter about the number of blocks in which a document has to be near (which skew multiplies).
+    stricter about the number of blocks in which a document must be near (which skew multiplies).
     """
     all_radii, matches = radii_to_try(MAX_RADIUS)
     should_match = least_matches(matches, max_distance)

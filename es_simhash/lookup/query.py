@@ -1,8 +1,4 @@
-"""
-Lookup plans to search bodies: plain query DSL that both products understand.
-
-Pure: no request is made here, and nothing given is changed.
-"""
+"""Search bodies for lookup plans, in plain query DSL that both products understand. Makes no request."""
 
 from __future__ import annotations
 
@@ -22,13 +18,7 @@ Query = dict[str, Any]
 
 
 def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[Query]:
-    """
-    Return the caller's *given* filter as a list of query clauses.
-
-    Raises:
-        TypeError: If it is neither a mapping nor a list of mappings.
-        InvalidInputError: If a clause is not one query (a mapping with exactly one key).
-    """
+    """Return the caller's *given* filter as a list of query clauses; raise an error if it cannot be one."""
     if given is None:
         return []
     clauses: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -45,12 +35,7 @@ def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) 
 
 
 def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa: FBT001 -- the servers' own word
-    """
-    Return which part of ``_source`` hits carry: all, nothing, or the fields *given*.
-
-    Raises:
-        TypeError: If it is neither a bool nor a field name nor a list of them.
-    """
+    """Return which part of ``_source`` hits carry: all, nothing, or the fields *given*."""
     if isinstance(given, bool):
         return given
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else None
@@ -63,8 +48,8 @@ def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: 
     """
     Return query clauses that all documents within the plan's distance of one of *fingerprints* match.
 
-    One search for several fingerprints costs a server less than several searches; ``rescore`` tells which hit is
-    near which fingerprint.
+    One search for several fingerprints costs a server less than several searches. Its hits do not say which
+    fingerprint they are near: ``rescore`` does.
     """
     for each in fingerprints:
         to_hex(each)  # checks type and range
@@ -74,9 +59,7 @@ def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: 
 
 
 def holder_clauses(fingerprints: Iterable[int], *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
-    """
-    Return the query clauses that documents with one of *fingerprints* match, and no other documents.
-    """
+    """Return the query clauses that documents with one of *fingerprints* match, and no other documents."""
     return [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
 
 
@@ -233,12 +216,9 @@ def build_query_of(
     """
     Return the search body whose hits are the document *id* itself and the candidates for it.
 
-    No fingerprint is needed: the server takes the block terms from the stored document (terms lookup). Therefore this
-    works up to distance 3 only. *index* is one index, or an alias of one; *routing* is the document's routing value,
-    where it has one. The other arguments are those of :func:`build_query`.
-
-    Raises:
-        InvalidInputError: If max_distance is above 3.
+    The server takes the block terms from the stored document (terms lookup), so no fingerprint is needed, and a
+    max_distance above 3 is refused. *index*: one index, or an alias of one. *routing*: that of the document, if it
+    has one. The other arguments are those of :func:`build_query`.
     """
     check_max_distance(max_distance)
     if max_distance > LOOKUP_BY_ID_DISTANCE:

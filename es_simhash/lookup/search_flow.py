@@ -1,16 +1,9 @@
 """
-The answer of one lookup: near-duplicates among the candidates read so far, in order, and why some may be missing.
+The searches and the answer of one lookup: one page, and all pages if that is full; or a stream.
 
-Pure: hits come as plain dicts. Reading them lives in ``search``.
-
-Skimming: reading only the fingerprints of many candidates first, and then the documents of those that are near.
-
-The expensive part of a hit is its ``_id``: it lies in the stored fields, and unpacking those costs a server several
-times what the rest of a hit does. The requests live in ``search`` and ``transfer.pages``.
-
-The searches of one lookup: one page where that holds all candidates, else all pages; or a stream of them.
-
-``question`` makes the bodies, ``collect`` collects the results, and ``find`` decides which lookups to make.
+Many candidates are skimmed: only their fingerprints are read first, and then the documents of the near ones.
+The expensive part of a hit is its ``_id``: it lies in the stored fields, and unpacking those costs a server
+several times what the rest of a hit does. ``question_flow`` makes the bodies, ``transport.pages_flow`` reads pages.
 """
 
 from __future__ import annotations
@@ -26,7 +19,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import check_complete
 from es_simhash.lookup.plan import minimum_should_match
-from es_simhash.lookup.question import Question, Subject
+from es_simhash.lookup.question_flow import Question, Subject
 from es_simhash.mapping.confirmation_flow import confirm, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_view_ended
 from es_simhash.transport.pages_flow import Handle, Pass, read_pages, without_requests
@@ -48,21 +41,7 @@ class NoFingerprint:
 
 
 class Collector:
-    """
-    The near-duplicates of one question.
-
-    Args:
-        question:
-            The question.
-
-    Attributes:
-        found:
-            The near-duplicates collected; only the nearest ones if the caller wants no more than some.
-        candidates:
-            How many candidates were rescored.
-        gaps:
-            Why near-duplicates may be missing.
-    """
+    """The near-duplicates of one question among the candidates read so far; only the nearest if a size is given."""
 
     __slots__ = ("candidates", "found", "gaps", "question")
 
@@ -97,7 +76,7 @@ class Collector:
         """
         Return whether no candidate after the page *hits* is nearer than what was found.
 
-        The candidates come in order of clauses matched, where the server can keep that order.
+        The candidates must come in order of clauses matched; if the server does not keep that order: ``False``.
         """
         size = self.question.subject.options.size or 0
         if not hits or len(self.found) < size or hits[-1].get("_score") is None:  # a scroll has no such order
@@ -109,12 +88,7 @@ class Collector:
         return all(minimum_should_match(nearer, self.question.plan.radii) > matched for nearer in range(worst))
 
     def result(self, gaps: Iterable[Gap]) -> NearDups:
-        """
-        Return the answer, given the *gaps* of what was read.
-
-        Raises:
-            IncompleteSearchError: If near-duplicates may be missing and the caller did not ask for such answers.
-        """
+        """Return the answer, given the *gaps* of what was read; raise an error for gaps that are not accepted."""
         self.gaps |= dict.fromkeys(gaps)
         question, subject = self.question, self.question.subject
         if not self.gaps:
@@ -137,20 +111,15 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     """
     Yield the passes, in one view of the index, that collect the same as reading all candidates whole.
 
-    Args:
-        question:
-            The question.
-        collector:
-            Receives what was found, at the end; nothing before, since a view may turn out not to be readable.
-        read_whole:
-            Handles the pages of all candidates where skimming did not find what it counted.
+    *collector*: receives what was found only at the end, because a view may turn out not to be readable.
+    *read_whole*: handles the pages of all candidates if skimming did not find what it counted.
     """
     sizes = question.subject.options.sizes
     skim = Skim(question.fingerprint, question.max_distance, question.field)
     body = question.body() | {"stored_fields": "_none_"}
     del body["_source"]  # a server refuses both together
     # Candidates that did not fit on a first page are more than were expected.
-    likely = 2 * question.expected if question.expects_many else 2 * sizes.first_page
+    likely = 2 * question.expected if question.reads_all_at_once else 2 * sizes.first_page
     page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
     yield Pass(body, without_requests(skim.count), page, likely)
     parts = skim.parts(question.subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
@@ -181,15 +150,9 @@ class Part:
     """
     Near fingerprints whose documents are asked for together.
 
-    Attributes:
-        fingerprints:
-            The fingerprints.
-        documents:
-            How many of the candidates have one of them.
-        missing:
-            How many more documents are wanted; below 0, more were found than there are candidates.
-        any_will_do:
-            Whether fewer are wanted than there are, no matter which.
+    *documents*: how many of the candidates have one of them. *missing*: how many more documents are wanted;
+    below 0, more were found than there are candidates. *any_will_do*: fewer are wanted than there are, no matter
+    which.
     """
 
     fingerprints: frozenset[int]
@@ -207,21 +170,7 @@ class Part:
 
 
 class Skim:
-    """
-    The near fingerprints among the candidates of a lookup.
-
-    Args:
-        fingerprint:
-            The fingerprint looked up.
-        max_distance:
-            Largest distance of a near-duplicate, in bits.
-        name:
-            The docvalue field that holds fingerprints.
-
-    Attributes:
-        candidates:
-            How many candidates were read.
-    """
+    """The near fingerprints among the candidates of a lookup."""
 
     def __init__(self, fingerprint: int, max_distance: int, name: str) -> None:
         self.candidates = 0
@@ -245,7 +194,8 @@ class Skim:
 
     def parts(self, size: int | None, most: int) -> list[Part]:
         """
-        Return what to ask for, at most *most* fingerprints together: all that is near, or the *size* nearest documents.
+        Return what to ask for, at most *most* fingerprints together: all that is near, or the *size*
+        nearest documents.
         """
         left = sum(self._near.values()) if size is None else size
         farthest = self._farthest(left)
@@ -280,15 +230,11 @@ class Skim:
 
 
 def search(question: Question) -> Flow[NearDups]:
-    """
-    Return the near-duplicates: by one search, or by reading all pages where one does not hold all candidates.
-
-    If the server refuses a search, the next possible plan or page is tried.
-    """
+    """Return the near-duplicates, from one page or from all; after a refusal another plan or page is tried."""
     subject = question.subject
     may_read_all = True
     while True:
-        reads_all = question.expects_many and may_read_all
+        reads_all = question.reads_all_at_once and may_read_all
         try:
             if reads_all:
                 return (yield from _read_all(question))
@@ -304,9 +250,7 @@ def search(question: Question) -> Flow[NearDups]:
 
 
 def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]:
-    """
-    Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them.
-    """
+    """Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them."""
     gaps = find_gaps(answer)
     if gaps and question.adapt(gaps):
         # Some shards refused what others accepted, so nothing is known of their documents: ask another way.
@@ -343,7 +287,7 @@ def _confirm_since(started: float, subject: Subject) -> Flow[None]:
     """
     Confirm the settings that pages were read with, unless that was done since the time *started*.
 
-    The view is opened after *started*, and what it shows stays as it was then.
+    The view must be opened after *started*; what it shows stays as it was then.
     """
     context = subject.context
     since = context.clock() - started
@@ -353,9 +297,9 @@ def _confirm_since(started: float, subject: Subject) -> Flow[None]:
 def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
     """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     options = question.subject.options
-    is_skimmable = question.expects_many and question.expected <= options.sizes.ranked_from
+    is_cheaper_skimmed = question.reads_all_at_once and question.expected <= options.sizes.ranked_from
     is_planned = question.known is None and not question.plan.is_scan
-    is_ranked = options.size is not None and is_planned and not is_skimmable
+    is_ranked = options.size is not None and is_planned and not is_cheaper_skimmed
     # What a script lets through is near, and has to be read whole anyway.
     skims = question.limits.skims and not is_ranked and not question.plan.script
 
@@ -378,9 +322,7 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
 
 
 def stream(question: Question) -> Flow[None]:
-    """
-    Emit near-duplicates as their pages are read, in no order.
-    """
+    """Emit near-duplicates as their pages are read, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options

@@ -1,12 +1,8 @@
 """
-Fetches documents that a lookup found: their texts, and the values of further fields.
+Fetches documents that a lookup found, and keeps those whose text is similar enough.
 
-What is made of them lives elsewhere: the verification of a lookup is in ``verify``, grouping in ``flows.grouping``.
-
-Verification of what a lookup found: get the texts of the near-duplicates, and keep those whose text is the same.
-
-How similar two texts are is computed in ``index.measures``. Here is where the texts come from, and what happens to a
-near-duplicate whose text is not available: it is kept, without a similarity, and the answer says why.
+A near-duplicate whose text is not available is kept, without a similarity, and the answer says why.
+``texts.measures`` computes how similar two texts are.
 """
 
 from __future__ import annotations
@@ -18,12 +14,11 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import fingerprint as compute_fingerprint
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.verification import TextSource, Verification
+from es_simhash.lookup.options import TextSource, Verification
 from es_simhash.mapping.meta import IndexSettings, check_text_fields
 from es_simhash.mapping.texts_flow import read_hit, search_texts
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.names import Index, Key, document_key, index_key
 from es_simhash.transport.protocol import Call, Compute, Flow
 from es_simhash.transport.view import Hits
 
@@ -32,9 +27,7 @@ FETCH = 500
 
 
 def meant_hits(hits: Hits, routing: str | None) -> Hits:
-    """
-    Return those of *hits*, documents of one id, that the caller means: those with the *routing* value, else all.
-    """
+    """Return those of *hits*, documents of one id, that the caller means: those with the *routing* value, else all."""
     return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
 
 
@@ -51,26 +44,11 @@ def fetch_hits(
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
 
-    Cost: one search for every *page* of them.
+    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of
+    other documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index
+    without it; they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
 
-    Args:
-        index:
-            What to search.
-        wanted:
-            Which documents.
-        take:
-            Gets each hit; also hits of other documents with one of the ids.
-        text_fields:
-            Fields brought from ``_source``, or from stored fields where an index keeps no source; may be empty.
-        docvalue_fields:
-            Fields brought from doc values.
-        page:
-            Most documents of a search.
-        versions:
-            Whether hits are to have ``_seq_no`` and ``_primary_term``.
-
-    Returns:
-        The documents without a hit: ``None`` for one that is not there any more, a gap where shards did not answer.
+    Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
     done, copies = 0, 1
@@ -130,31 +108,14 @@ def verify_near_dups(
     page: int = FETCH,
 ) -> Flow[list[NearDups]]:
     """
-    Return the answers *found* with the similarity of each near-duplicate to the text asked for.
+    Return the answers *found*, one for each of *texts*, with the similarity of each near-duplicate.
 
-    Cost: one search for every 500 different near-duplicates; none if there are none, or the caller has the texts.
+    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted.
+    The rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is
+    raised if the texts must come from the index and nothing says from which field.
 
-    Args:
-        index:
-            What was searched.
-        found:
-            One answer for each text.
-        texts:
-            The texts asked for.
-        settings:
-            The settings that the index records.
-        verification:
-            The bound, and where the texts are.
-        page:
-            Texts fetched at once.
-
-    Returns:
-        Answers without the near-duplicates below the bound, ordered by similarity, largest first; those that could not
-        be compared come last. A near-duplicate whose text was changed, redacted or cut since it was fingerprinted is
-        not dropped for that.
-
-    Raises:
-        InvalidInputError: If the texts are to come from the index and nothing says from which field.
+    Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the
+    texts.
     """
     wanted = list({each.key: each for answer in found for each in answer}.values())
     fields: tuple[str, ...] = ()
@@ -175,13 +136,8 @@ class NoText:
     """
     Why a near-duplicate has no text to compare.
 
-    Attributes:
-        kind:
-            ``"no_source"``: the caller's function has none. ``"not_read"``: shards did not answer. ``"deleted"``.
-            ``"unreadable"``: the document has no text in the fields. ``"changed"``: its text is not the one of its
-            fingerprint.
-        detail:
-            What more is known.
+    *kind*: ``"no_source"``: the caller's function has none. ``"not_read"``: shards did not answer. ``"deleted"``.
+    ``"unreadable"``: the document has no text in the fields. ``"changed"``: its text does not have its fingerprint.
     """
 
     kind: Literal["no_source", "not_read", "deleted", "unreadable", "changed"]
@@ -204,17 +160,7 @@ class NoText:
 
 @dataclass(frozen=True, slots=True)
 class FoundTexts:
-    """
-    The texts of documents, and why others have none.
-
-    Attributes:
-        texts:
-            The texts.
-        missing:
-            Why a document has none.
-        versions:
-            Of which version each text is, its ``_seq_no`` and ``_primary_term``, where that was asked for.
-    """
+    """The texts of documents, why others have none, and on request the ``_seq_no`` and ``_primary_term`` of each."""
 
     texts: dict[Key, str] = field(default_factory=dict)
     missing: dict[Key, NoText] = field(default_factory=dict)
@@ -231,12 +177,7 @@ class FoundTexts:
             self.missing[key] = NoText("unreadable", str(error))
 
     def check_read(self) -> None:
-        """
-        Raise an error if shards did not answer.
-
-        Raises:
-            IncompleteSearchError: If a text was not read for that.
-        """
+        """Raise IncompleteSearchError if a text was not read because shards did not answer."""
         reasons = tuple(dict.fromkeys(str(why) for why in self.missing.values() if why.kind == "not_read"))
         if reasons:
             raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
@@ -260,11 +201,7 @@ def _ask(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
 def fetch_texts(
     index: Index, wanted: Sequence[Key], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
 ) -> Flow[FoundTexts]:
-    """
-    Return the texts of the documents *wanted*, at most *page* at once, and on request of which *versions* they are.
-
-    They are read from ``_source``, or from stored fields where an index keeps no source.
-    """
+    """Return the texts of *wanted*, from ``_source`` or stored fields, and on request their *versions*."""
     found = FoundTexts()
     unanswered = yield from fetch_hits(
         index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
@@ -280,21 +217,9 @@ def fetch_text(
     """
     Return the text of the document *id*, for verifying its near-duplicates.
 
-    Args:
-        index:
-            What to search.
-        id:
-            The document's id.
-        settings:
-            The settings that the index records.
-        verification:
-            Where the text is.
-        routing:
-            Which document is meant, where several have that id.
-
-    Raises:
-        InvalidInputError: If its text is not available, or several documents of that id have different texts.
-        IncompleteSearchError: If not all shards answered: a copy of the document there may have another text.
+    *routing*: which document is meant, if several have that id. InvalidInputError is raised if the text is not
+    available, or the documents of that id have different texts; IncompleteSearchError if a shard did not answer,
+    because a copy of the document there may have another text.
     """
     if verification.texts is not None:
         itself = NearDup(id, index_key(index), 0, 0, routing=routing)
@@ -317,7 +242,7 @@ def fetch_text(
 def _no_fields(index: Index) -> InvalidInputError:
     return InvalidInputError(
         f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-        "or record it (put_mapping, or es-simhash create --existing --text-field)"
+        "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
     )
 
 

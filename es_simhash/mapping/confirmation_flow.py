@@ -1,10 +1,9 @@
 """
-Confirms settings that were read before: is the index still the one whose mapping was read?
+Confirmation that an index is still the one whose settings were read; no lookup or write is here.
 
-Another program may delete an index and create it again with another scheme, or move an alias. Where all indices have
-the marker of their settings (``index.marker``), a search insists on it, and a server refuses the search where that
-marker is missing. Elsewhere, and before a write, the part of the mapping that concerns us is read again and compared,
-unless that was done less than 25 milliseconds ago. No lookup and no write is here.
+Another program may create the index again or move an alias. If all indices have the marker, searches insist
+on it. Else, and before a write, the mapping is read again and compared, unless that was done less than 25
+milliseconds ago.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError, SchemeMismatchError, shorten
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.marker import is_marker_refused, marker_sort
-from es_simhash.mapping.meta import META_KEY, IndexSettings
+from es_simhash.mapping.meta import META_KEY, IndexSettings, is_marker_refused, marker_sort
 from es_simhash.mapping.resolve_flow import judge_mappings, read_index_settings
 from es_simhash.transport.names import Index, local_names
 from es_simhash.transport.protocol import Call, Flow, Together, error_text
@@ -37,12 +35,7 @@ class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
 
 
 def with_settings(context: Context, index: Index, work: Callable[[IndexSettings], Flow[_T]]) -> Flow[_T]:
-    """
-    Return what *work* returns with the settings of *index*; repeat it if they turn out to have changed.
-
-    Raises:
-        IncompleteSearchError: If they change again and again.
-    """
+    """Return what *work* returns with the settings of *index*; repeat it if they turn out to have changed."""
     for _ in range(ATTEMPTS):
         settings = yield from read_index_settings(context, index)
         try:
@@ -53,13 +46,7 @@ def with_settings(context: Context, index: Index, work: Callable[[IndexSettings]
 
 
 def while_unchanged(context: Context, index: Index, settings: IndexSettings, work: Callable[[], Flow[_T]]) -> Flow[_T]:
-    """
-    Return what *work* returns; repeat it if settings of *index* have changed, or could not be read, but not its scheme.
-
-    Raises:
-        SchemeMismatchError, MappingError: As :func:`check_unchanged`.
-        IncompleteSearchError: If they change again and again.
-    """
+    """Return what *work* returns; repeat it if settings other than the scheme changed or were unreadable."""
     for _ in range(ATTEMPTS):
         try:
             return (yield from work())
@@ -75,12 +62,10 @@ def _always_changing(index: Index) -> IncompleteSearchError:
 
 def send_confirmed(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
     """
-    Return the answer to *call*, a search or multi-search of *index* for which the *settings* are right.
+    Return the answer to *call*, a search or multi-search of *index* for which *settings* are right.
 
-    Costs nothing where all indices have their marker, else a request for the mapping at the same time if that is due.
-
-    Raises:
-        SettingsChanged: If the settings have changed.
+    Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
+    Raises SettingsChanged if the settings have changed.
     """
     resolved = _known(context, index, settings)
     if resolved is None or resolved.marker is None:
@@ -151,12 +136,7 @@ def _send_beside(context: Context, index: Index, call: Call, *, settings: IndexS
 def confirm(
     context: Context, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
 ) -> Flow[None]:
-    """
-    Confirm the *settings* of *index* if the last time was *after_seconds* or longer ago.
-
-    Raises:
-        SettingsChanged: If the settings have changed.
-    """
+    """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
     question, asked = _question(context, index, settings, after_seconds), context.clock()
     if question is not None:
         try:
@@ -167,13 +147,7 @@ def confirm(
 
 
 def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> Flow[None]:
-    """
-    Refuse to go on writing to *index* if its scheme is not that of *settings* any more.
-
-    Raises:
-        SchemeMismatchError: If the index was created again with another scheme.
-        MappingError: If it has no fields of ours any more, or wrong ones.
-    """
+    """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
     if context.recall(index) is None:
         fresh = yield from read_index_settings(context, index)
     else:

@@ -1,13 +1,13 @@
 """
-What a client object knows: its prefix, the scheme asked for, and what it has learned about indices.
+The memory of a client object: its prefix, its scheme, and what it has learned about indices.
 
-What a name of an index may look like is here too. No request is made here: ``resolve`` fills the memory.
+No request is made here; ``resolve_flow`` fills the memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from es_simhash.mapping.limits import IndexStats, Limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.names import Index, index_key
 
-# How long settings are used before the whole mapping is read again. Meanwhile ``confirmation`` compares them.
+# How long settings are used before the whole mapping is read again. Meanwhile ``confirmation_flow`` compares them.
 SETTINGS_SECONDS = 60.0
 
 
@@ -28,15 +28,7 @@ STATS_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class IndexFault:
-    """
-    One reason why a concrete index cannot be used.
-
-    Attributes:
-        index:
-            Name of the concrete index.
-        fault:
-            What is wrong with its mapping.
-    """
+    """One reason why a concrete index cannot be used."""
 
     index: str
     fault: Fault
@@ -46,24 +38,33 @@ class IndexFault:
         return f"index {self.index!r}: {self.fault}"
 
 
+class TextFields(dict[str, tuple[str, ...]]):
+    """Text fields by index; *others* serve an index that records none, or that a rollover made since."""
+
+    def __init__(self, each: Mapping[str, tuple[str, ...]] | None = None, others: Sequence[str] = ()) -> None:
+        self.others = tuple(others)
+        super().__init__({name: fields or self.others for name, fields in (each or {}).items()})
+
+    def __missing__(self, index: str) -> tuple[str, ...]:
+        """Return the text fields of an *index* made after the others were read: by default as the last one by name."""
+        return self.others or (self[max(self)] if self else ())
+
+    @property
+    def all(self) -> list[str]:
+        """The text fields of all indices."""
+        return sorted({name for fields in (*self.values(), self.others) for name in fields})
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """
     The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
 
-    Attributes:
-        mappings:
-            Their mappings (the part below ``mappings`` of an answer), by name, sorted. Empty where they may not be
-            read, and where settings were remembered.
-        each:
-            The settings that each index with our fields records, by name, sorted. A flow that writes to an index goes
-            by these.
-        faults:
-            Why some indices cannot be used.
-        assumed:
-            The settings to use where the mappings may not be read; else ``None``.
-        marker:
-            Full name of the marker that all of them have, for a search to insist on; ``None`` where one has none.
+    *mappings*: what is below ``mappings``, by name, sorted; empty if it may not be read or settings were
+    remembered.
+    *each*: the settings of each index with the fields, by name, sorted; a flow that writes uses these.
+    *assumed*: the settings to use if the mappings may not be read; else ``None``.
+    *marker*: full name of the marker that all of them have, for searches to insist on; ``None`` if one has none.
     """
 
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -71,6 +72,11 @@ class Resolved:
     faults: tuple[IndexFault, ...] = ()
     assumed: IndexSettings | None = None
     marker: str | None = None
+
+    @property
+    def text_fields(self) -> TextFields:
+        """The text fields of each index with the fields."""
+        return TextFields({name: own.text_fields for name, own in self.each.items()})
 
     @property
     def unmapped(self) -> tuple[str, ...]:
@@ -84,14 +90,9 @@ class Context:
     """
     What the flows of one client object share.
 
-    Attributes:
-        prefix:
-            Name of the object that holds the fields.
-        wanted:
-            The scheme the caller asked for; a name without version accepts the version that an index has.
-            ``None`` to adopt the index's.
-        clock:
-            Returns seconds that only grow; decides when what was learned is too old.
+    *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
+    ``None`` adopts the scheme of the index.
+    *clock*: returns seconds that only grow; it decides when what was learned is too old.
     """
 
     prefix: str = DEFAULT_PREFIX

@@ -1,8 +1,4 @@
-"""
-Documents to text and back: find the text in a document, put fingerprint fields into a copy of it.
-
-Pure, one document at a time. Bulk actions are in ``actions``.
-"""
+"""The text and the fingerprint fields of one document at a time. No request is made here."""
 
 from __future__ import annotations
 
@@ -11,7 +7,13 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
-from es_simhash.mapping.fields import DEFAULT_PREFIX, fingerprint_fields, made_wrong, without_fingerprint
+from es_simhash.mapping.fields import (
+    DEFAULT_PREFIX,
+    dotted_names,
+    fingerprint_fields,
+    made_wrong,
+    without_fingerprint,
+)
 
 
 def document_fields(
@@ -72,29 +74,18 @@ def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
 
 def read_values(document: Mapping[str, Any], field: str) -> list[Any]:
     """
-    Return the values of *field* in *document*, in order; empty where it has none.
+    Return the values of *field* in *document*, in order; a path may be written nested or dotted.
 
-    A field may be a path (``body.text``), written nested or dotted in the document.
-
-    Examples:
-        >>> read_values({"by": [{"name": "a"}, {"name": "b"}]}, "by.name")
-        ['a', 'b']
+    >>> read_values({"by": [{"name": "a"}, {"name": "b"}]}, "by.name")
+    ['a', 'b']
     """
     return list(_values(document, field.split(".")))
 
 
 def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """
-    Return the text of *document*: the values of *fields* in that order, joined by line feeds.
-
-    A field may be a path (``body.text``), written nested or dotted in the document; lists are read in order.
-
-    Returns:
-        The text, or ``None`` where none of the fields holds any.
-
-    Raises:
-        InvalidInputError: If a value is not a string; the message names field and value.
-    """
+    """Return the values of *fields*, in that order, joined by line feeds; ``None`` if there is none."""
+    if len(fields) == 1 and type(text := document.get(fields[0])) is str and "." not in fields[0]:
+        return text  # most documents, without detours
     parts = []
     for name in fields:
         for value in _values(document, name.split(".")):
@@ -108,9 +99,7 @@ def read_text(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
 
 
 def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """
-    Return the text of a *hit* of a search, from ``_source`` or from stored fields; ``None`` where it has none.
-    """
+    """Return the text of a *hit* of a search, from ``_source`` or from stored fields; ``None`` where it has none."""
     try:
         return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
     except InvalidInputError:
@@ -118,9 +107,7 @@ def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
 
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:
-    """
-    Return whether a partial update with *partial* sets or clears *field*.
-    """
+    """Return whether a partial update with *partial* sets or clears *field*."""
 
     def decides(node: Any, path: Sequence[str]) -> bool:
         if not path or not isinstance(node, Mapping):
@@ -131,19 +118,20 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
     return decides(partial, field.split("."))
 
 
-def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
-    """
-    Return a copy of *document* with *fields* instead of those of an earlier fingerprint, and instead of what these make
-    wrong.
-
-    Raises:
-        InvalidInputError: If *document* holds something of its own under *prefix*.
-    """
+def check_prefix(document: Mapping[str, Any], prefix: str) -> None:
+    """Raise if *document* has something of its own where our object goes."""
     held = document.get(prefix)
     if held is not None and not isinstance(held, Mapping):
         raise InvalidInputError(
             f"field {prefix!r} already holds {shorten(held)}: choose another prefix for the fingerprint fields"
         )
+
+
+def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """Return a copy of *document* with *fields* in place of an old fingerprint and all they make wrong."""
+    if prefix not in document and dotted_names(prefix).isdisjoint(document):  # most documents, without detours
+        return {**document, **fields}
+    check_prefix(document, prefix)
     own = fields.get(prefix) or {}
     copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own))
     if own:

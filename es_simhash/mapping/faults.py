@@ -1,7 +1,7 @@
 """
-Faults that prevent the use of an index, as data, and the function that finds them in a mapping.
+Faults that prevent the use of an index, as data, and the functions that find them in a mapping.
 
-A fault is a kind and fields; its sentence is made last, for people, and no code reads it. No request is made here.
+Code reads the kind and the fields of a fault, never its sentence. No request is made here.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "regrouping": (
         "the grouping is being changed {found}",
-        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup)",
+        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup --yes)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",
@@ -159,15 +159,8 @@ class Fault:
     """
     One reason why an index, or a part of it, cannot be used.
 
-    Attributes:
-        kind:
-            What is wrong, as a word for programs.
-        field:
-            Full name of the field concerned; empty where the fault is not about one field.
-        found:
-            What is there.
-        wanted:
-            What must be there.
+    *field*: full name of the field; empty if the fault is not about one field.
+    *found*, *wanted*: what is there, and what must be there.
     """
 
     kind: FaultKind
@@ -186,15 +179,7 @@ class Fault:
 
 
 def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
-    """
-    Return the error that names the first of *faults* of *index*, and carries all of them.
-
-    Args:
-        index:
-            Name of the index.
-        faults:
-            At least one.
-    """
+    """Return the error that names the first of *faults* (at least one) of *index* and carries all of them."""
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
@@ -205,9 +190,7 @@ def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
 
 
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
-    """
-    Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none.
-    """
+    """Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none."""
     # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
     if is_disabled(mapping):
         return [Fault("not_parsed")]
@@ -238,7 +221,8 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
 
 def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
     """
-    Return what prevents groups in an index whose *mapping* has no fault that prevents lookups; empty if nothing does.
+    Return what prevents groups in an index whose *mapping* has no fault that prevents lookups; empty if
+    nothing does.
     """
     properties = mapping["properties"][prefix]["properties"]
     faults = []
@@ -257,9 +241,7 @@ def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFI
 
 
 def is_disabled(node: Mapping[str, Any]) -> bool:
-    """
-    Return whether a mapping, or an object in it, has ``enabled: false``: a server then indexes no field of it.
-    """
+    """Return whether a mapping, or an object in it, has ``enabled: false``: a server then indexes no field of it."""
     return node.get("enabled") in (False, "false")
 
 
@@ -289,8 +271,8 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     """
     Return why updates of documents in an index with *mapping* would lose data; empty if they would not.
 
-    A server carries a partial update out by indexing the whole document again from its ``_source``: an indexed field
-    that is not in ``_source`` is lost. ``includes`` of everything, and empty lists, leave nothing out.
+    For a partial update the server indexes the whole ``_source`` again: an indexed field that is not in it is
+    lost.
     """
     source = mapping.get("_source") or {}
     if _is_off(source):
@@ -303,7 +285,8 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
 
 def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault]:
     """
-    Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at most one.
+    Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at
+    most one.
     """
     hidden = _hidden(mapping, [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")])
     return [Fault("hidden_groups", name) for name in hidden[:1]]
@@ -334,48 +317,28 @@ def _names(source: Mapping[str, Any], key: str) -> list[str]:
 
 
 def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
-    """
-    Refuse to add our fields to the index *name* if its *mapping* has something else below *prefix*, or hides them.
-
-    Raises:
-        MappingError: If it does.
-    """
+    """Raise MappingError if the fields below *prefix* have a fault in *mapping* other than being absent."""
     faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
     if faults:
         raise mapping_error(name, faults)
 
 
 def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
-    """
-    Refuse to decide about duplicates in indices with *mappings* if the groups of their documents cannot be read.
-
-    Raises:
-        MappingError: If the ``_source`` of one of them does not show a group field.
-    """
+    """Raise MappingError if the ``_source`` of an index does not show the groups of its documents."""
     for name, mapping in mappings.items():
         if faults := find_hidden_groups(mapping, prefix=prefix):
             raise mapping_error(name, faults)
 
 
 def refuse_hidden_fields(mappings: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> None:
-    """
-    Refuse to read the fields *names* of documents of indices with *mappings* if ``_source`` leaves one out.
-
-    Raises:
-        MappingError: If it does.
-    """
+    """Raise MappingError if the ``_source`` of an index leaves out one of the fields *names*."""
     for index, mapping in mappings.items():
         if hidden := _hidden(mapping, names):
             raise mapping_error(index, [Fault("hidden_field", hidden[0])])
 
 
 def refuse_partial_sources(mappings: Mapping[str, Mapping[str, Any]]) -> None:
-    """
-    Refuse to update documents of indices with *mappings*, by name, if an update would lose data.
-
-    Raises:
-        MappingError: If one of them keeps no ``_source``, or only a part.
-    """
+    """Raise MappingError if an index keeps no ``_source`` or only a part: an update would then lose data."""
     for name, mapping in mappings.items():
         if faults := find_source_faults(mapping):
             raise mapping_error(name, faults)

@@ -1,7 +1,7 @@
 """
-The fields of a document with a fingerprint. No other module spells their names.
+The fields of a document with a fingerprint; no other module spells their names.
 
-Plain names and plain dicts. Nothing here reads a text, builds a query or knows a server.
+Nothing here reads a text, builds a query or knows a server.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import block_terms, to_hex
+from es_simhash.hashing import to_hex
 
 DEFAULT_PREFIX = "simhash"
 
@@ -23,20 +24,7 @@ _PREFIX = re.compile(r"[^\W_][\w-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """
-    The full names of our fields below one prefix.
-
-    Args:
-        prefix:
-            Name of the object that holds them: letters, digits, ``_`` and ``-``, no dots.
-
-    Raises:
-        InvalidInputError: If *prefix* cannot name such an object.
-
-    Examples:
-        >>> Fields("body_hash").blocks[3]
-        'body_hash.block3'
-    """
+    """The full names of the fingerprint fields below one prefix."""
 
     prefix: str = DEFAULT_PREFIX
 
@@ -143,20 +131,35 @@ def fingerprint_fields(
         '-9223372036854775798'
     """
     Fields(prefix)
-    fields: dict[str, Any] = {}
     if fingerprint is not None:
-        fields["fingerprint"] = to_hex(fingerprint)
-        fields |= {f"block{i}": term for i, term in enumerate(block_terms(fingerprint))}
-        if value:
-            fields["value"] = str(to_signed(fingerprint))
+        to_hex(fingerprint)  # refuses what is no fingerprint
+    fields = own_fields(fingerprint, value=value)
     if passages:
         fields["passages"] = list(check_items("passages", passages, of="strings"))
     return {prefix: fields} if fields else {}
 
 
+def own_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
+    """Return what :func:`fingerprint_fields` puts below the prefix; *fingerprint* was computed here."""
+    if fingerprint is None:
+        return {}
+    digits = f"{fingerprint:016x}"  # each block is four digits, as in ``hashing.block_terms``
+    fields = {
+        "fingerprint": digits,
+        "block0": digits[:4],
+        "block1": digits[4:8],
+        "block2": digits[8:12],
+        "block3": digits[12:],
+    }
+    if value:
+        fields["value"] = str(to_signed(fingerprint))
+    return fields
+
+
 def to_signed(fingerprint: int) -> int:
     """
-    Return the number that the field ``value`` has: a ``long`` is signed, so the upper half of the range is negative.
+    Return the number that the field ``value`` has: a ``long`` is signed, so the upper half of the range is
+    negative.
     """
     return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
 
@@ -167,39 +170,40 @@ def group_fields(
     """
     Return the group fields of a document, without the prefix; fields that do not apply are ``None``.
 
-    Args:
-        group:
-            Name of the group: the id of its canonical.
-        canonical:
-            Id of the canonical, for a duplicate; ``None`` for the canonical itself.
-        distance:
-            Distance to it in bits, for a duplicate.
-        at:
-            The moment of grouping, ISO 8601 in UTC.
+    *group*: the id of the canonical. *canonical*: the same id on a duplicate, ``None`` on the canonical itself.
+    *distance*: in bits. *at*: ISO 8601 in UTC.
     """
     return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
 
 
+@cache
+def dotted_names(prefix: str) -> frozenset[str]:
+    """Return the names of all our fields as keys with a dot."""
+    return frozenset(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))
+
+
 def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
     """
-    Return the names of the fields that the new fields *own* make wrong; without a fingerprint a document has no group.
+    Return the names of the fields that the new fields *own* make wrong; without a fingerprint a document
+    has no group.
     """
     return OWNED if own.get("fingerprint") is not None else (*OWNED, *GROUPED)
 
 
 def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return *own* as a partial update has to state it: the server merges objects, so what *own* makes wrong is a null.
+    Return *own* as a partial update has to state it: the server merges objects, so what *own* makes wrong
+    is a null.
     """
     return dict.fromkeys(made_wrong(own)) | dict(own)
 
 
 def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) -> dict[str, Any]:
     """
-    Return the partial document that takes the fields *names* out of *source*, nested and dotted; empty if it has none.
+    Return the partial document that clears the fields *names* of *source*; empty if it has none.
 
-    An update cannot take a key out; a null in its place is indexed as nothing. If nothing else is in our object, the
-    null takes the place of the object.
+    Nested and dotted ones are cleared. An update cannot take a key out, but a null in its place is indexed as
+    nothing. If the object below *prefix* has nothing else, the null replaces the object.
     """
     held = source.get(prefix)
     ours = {key for key, value in held.items() if value is not None} if isinstance(held, Mapping) else set()
@@ -215,8 +219,7 @@ def without_fingerprint(
     """
     Return a copy of *document* without *names*, the fields of an earlier fingerprint, nested or dotted.
 
-    Other keys below the prefix stay; an object that becomes empty goes. A prefix that holds something else
-    than an object is left as it is.
+    An object that becomes empty is removed. A prefix with something other than an object is left as it is.
     """
     dotted = {f"{prefix}.{name}" for name in names}
     copy = {key: value for key, value in document.items() if key not in dotted}

@@ -1,6 +1,4 @@
-"""
-What a server allows a query, what is known of an index, and the bounds of a distance.
-"""
+"""What a server allows a query, what is known of an index, and the bounds of a distance."""
 
 from __future__ import annotations
 
@@ -47,13 +45,7 @@ class Limits:
 
 
 def check_max_distance(max_distance: int) -> int:
-    """
-    Return *max_distance* if it is a whole number of bits from 0 to 64.
-
-    Raises:
-        TypeError: If it is not an int.
-        InvalidInputError: If it is out of range.
-    """
+    """Return *max_distance* if it is a whole number of bits from 0 to 64."""
     return check_count("max_distance", max_distance, 0, BLOCKS * BLOCK_BITS)
 
 

@@ -1,9 +1,9 @@
 """
-How many hits, ids and terms a search of an index may ask for. Every search of every flow is cut to that here.
+How many hits, ids and terms a search may ask for; every search of every flow is cut to that here.
 
-A server names a limit when it refuses a search for it. The limit is remembered, and the search is sent again: long
-lists in its query are cut into parts, and hits that one page does not hold are read by a scroll, which keeps every
-order on every server. Flows know nothing of that.
+A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long
+lists are split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows
+know nothing of this.
 """
 
 from __future__ import annotations
@@ -43,15 +43,11 @@ class _TooManyPartsError(Exception):
 @dataclass(slots=True)
 class ServerLimits:
     """
-    What servers have shown to allow.
+    The limits that servers have named when they refused a search.
 
-    Attributes:
-        terms:
-            Values in one ``terms`` query (``index.max_terms_count``), the least of any index.
-        ids:
-            Ids in one ``ids`` query; Elasticsearch allows ``index.max_result_window``.
-        windows:
-            Hits that one search may ask for (``index.max_result_window``), by what is searched.
+    *terms*: values in one ``terms`` query (``index.max_terms_count``), the least of any index.
+    *ids*: ids in one ``ids`` query; Elasticsearch allows ``index.max_result_window``.
+    *windows*: hits that one search may ask for (``index.max_result_window``), by what is searched.
     """
 
     terms: int = DEFAULT_MAX_TERMS
@@ -115,10 +111,10 @@ class ServerLimits:
 
 def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
     """
-    Return *flow* with its searches cut to what servers allow; *limits* are learned, and hold for later flows.
+    Return *flow* with its searches cut to what servers allow; *limits* learn, and serve later flows.
 
-    Cost: nothing where no search is refused. Else each limit costs one refused search, and more hits than a page holds
-    cost a scroll.
+    Cost: nothing if no search is refused. Else one refused search for each limit, and a scroll if there are more
+    hits than a page may have.
     """
     try:
         request = next(flow)

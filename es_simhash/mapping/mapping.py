@@ -1,6 +1,4 @@
-"""
-The mapping of our fields, and templates that give it to new indices. Builders return plain dicts, without requests.
-"""
+"""The mapping of the fingerprint fields, and templates for new indices: plain dicts, no requests."""
 
 from __future__ import annotations
 
@@ -12,8 +10,14 @@ from es_simhash.arguments import check_count, check_name, check_names, check_obj
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.marker import for_derived_source, marker_properties
-from es_simhash.mapping.meta import META_KEY, IndexSettings, build_settings, merge_meta
+from es_simhash.mapping.meta import (
+    META_KEY,
+    IndexSettings,
+    build_settings,
+    for_derived_source,
+    marker_properties,
+    merge_meta,
+)
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
 FIELD_TYPES: dict[str, dict[str, Any]] = {
@@ -94,9 +98,7 @@ def build_mapping(
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    """
-    Return the mapping, with its ``_meta``, for *settings*.
-    """
+    """Return the mapping, with its ``_meta``, for *settings*."""
     _refuse_own_fields(settings.text_fields, prefix)
     has_passages = settings.passages is not None
     optional = {"value": settings.value, "passages": has_passages, "contained_in": has_passages}
@@ -120,13 +122,7 @@ def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
 
 
 def check_own_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
-    """
-    Return a copy of the *mapping* of a caller's own fields, if it leaves room for ours and takes the *text_fields*.
-
-    Raises:
-        TypeError: If it, or an object in it, is no mapping.
-        InvalidInputError: If it has a field below *prefix*, or is strict and lacks a text field.
-    """
+    """Return a copy of the caller's *mapping* if it leaves *prefix* free and takes the *text_fields*."""
     _check_fields(mapping, "mappings")
     for part in ("_meta", "_source", "runtime"):
         if mapping.get(part) is not None:
@@ -153,18 +149,14 @@ def _check_fields(mapping: Any, name: str) -> None:
 
 
 def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
-    """
-    Return the body that adds our fields and the record of *settings* to an index that has *mapping*.
-    """
+    """Return the body that adds our fields and the record of *settings* to an index that has *mapping*."""
     ours = mapping_of(settings, prefix=prefix)
     ours["properties"][prefix]["properties"] |= marker_properties(settings, prefix=prefix, mapping=mapping)
     return ours | {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
 
 
 def build_component_template(**options: Any) -> dict[str, Any]:
-    """
-    Return a component template that carries :func:`build_mapping` with the same *options*.
-    """
+    """Return a component template that carries :func:`build_mapping` with the same *options*."""
     return {"template": {"mappings": build_mapping(**options)}, "version": 1}
 
 
@@ -198,15 +190,7 @@ _SYNTHETIC_MODES = ("logsdb", "time_series")
 
 
 def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> bool:
-    """
-    Return whether an index builds ``_source`` from its other fields; such a ``_source`` shows a ``long`` as a number.
-
-    Args:
-        mapping:
-            The part below ``mappings``.
-        index_settings:
-            Index settings, nested or dotted, with or without ``index`` in front.
-    """
+    """Return whether ``_source`` is built from the other fields; it then shows a ``long`` as a number."""
     flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
     mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode")
     if mode is None:
@@ -215,9 +199,7 @@ def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str
 
 
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """
-    Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do.
-    """
+    """Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do."""
     modes = [value for name, value in _flatten(index_settings) if name.removeprefix("index.") == "mapping.source.mode"]
     return {**mapping, "_source": {"mode": modes[0], **(mapping.get("_source") or {})}} if modes else mapping
 
@@ -238,14 +220,8 @@ def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     """
     Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
 
-    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it where the mapping is
-    strict. A multi-field has its value from another field, and none of its own.
-
-    Args:
-        mapping:
-            The part below ``mappings`` of one index.
-        field:
-            Name of the field, such as ``article.body``.
+    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it if the mapping is
+    strict. A multi-field takes its value from another field, and has none in ``_source``.
     """
     treatment = _treatment(mapping, field)
     return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))

@@ -1,11 +1,15 @@
 """
-The record of our fields in the ``_meta`` of a mapping: the scheme, the text fields and the default distance.
+What the ``_meta`` of a mapping records of the fields, and the marker by which a search insists on these settings.
 
-Reads, writes and checks that record. Pure: no request is made here.
+A server refuses to sort by a field that is not in the mapping, so a search that sorts by the marker fails on
+every shard of an index with other settings. No request is made here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -26,13 +30,7 @@ _PASSAGES = {"scheme": "passages-1", "guarantee": 100, "gram": 25, "hash": "poly
 
 
 def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
-    """
-    Return the names in *text_field* as a tuple.
-
-    Raises:
-        TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If a name is empty or stands twice, or none is given.
-    """
+    """Return the names in *text_field* as a tuple; at least one, none empty, none twice."""
     return check_fields("text_field", text_field)
 
 
@@ -111,7 +109,7 @@ class IndexSettings:
         except (KeyError, TypeError, ValueError) as error:
             raise MappingError(
                 f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): "
-                "write it again (put_mapping, or es-simhash create --existing)"
+                "write it again (put_mapping, or es-simhash create --existing --yes)"
             ) from error
 
 
@@ -132,13 +130,7 @@ def build_settings(
     value: bool = True,
     passages: bool = False,
 ) -> IndexSettings:
-    """
-    Return checked settings for a new index or prefix; an unversioned scheme name means its newest version.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        InvalidInputError: If the scheme is unknown, or max_distance or a field name cannot be used.
-    """
+    """Return checked settings for a new index or prefix; a scheme name alone means its newest version."""
     if max_distance is not None:
         check_max_distance(max_distance)
     names = check_fields("text_field", text_field, may_lack=True)
@@ -157,9 +149,7 @@ def build_settings(
 
 
 def unfilled(settings: IndexSettings) -> IndexSettings:
-    """
-    Return *settings* for an index that may have documents already: these have no passages until a backfill.
-    """
+    """Return *settings* for an index that may have documents already: these have no passages until a backfill."""
     return settings if settings.passages is None else replace(settings, passages="partial")
 
 
@@ -167,12 +157,9 @@ def merge_meta(
     existing: Mapping[str, Any] | None, settings: IndexSettings | None, *, prefix: str = DEFAULT_PREFIX
 ) -> dict[str, Any]:
     """
-    Return a copy of the ``_meta`` *existing* with the entry of *prefix* set, or removed if *settings* is ``None``.
+    Return a copy of ``_meta`` with the entry of *prefix* set, or removed if *settings* is ``None``.
 
-    A PUT of a mapping replaces ``_meta`` whole on both products, so the keys of others are carried over.
-
-    Raises:
-        MappingError: If something else stands where our entries belong.
+    A PUT of a mapping replaces ``_meta`` whole on both products, so all other keys are carried over.
     """
     meta = dict(existing or {})
     held = meta.pop(META_KEY, None) or {}
@@ -188,13 +175,7 @@ def merge_meta(
 
 
 def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> IndexSettings | None:
-    """
-    Return what *mapping* (the part below ``mappings`` of one index) records of *prefix*; ``None`` if nothing.
-
-    Raises:
-        SchemeError: If the scheme recorded is not known to this version of the library.
-        MappingError: If the record cannot be read.
-    """
+    """Return what *mapping* (the part below ``mappings``) records of *prefix*; ``None`` if nothing."""
     entries = (mapping.get("_meta") or {}).get(META_KEY) or {}
     recorded = entries.get(prefix) if isinstance(entries, Mapping) else None
     if recorded is None:
@@ -205,21 +186,7 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
 
 
 def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = "") -> tuple[str, ...]:
-    """
-    Return the text fields *given*, else those that the index records.
-
-    Args:
-        settings:
-            What the index records.
-        given:
-            What the caller names.
-        index:
-            Name of the index, for the message.
-
-    Raises:
-        TypeError: If *given* is neither a string nor a list of strings.
-        InvalidInputError: If neither names any, or they differ.
-    """
+    """Return the text fields *given*, else those that the index records; raise if none, or if they differ."""
     which = f"index {index!r}" if index else "the index"
     if names := check_fields("text_field", given, may_lack=True):
         if settings.text_fields and names != settings.text_fields:
@@ -234,39 +201,131 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
 
 
 def no_text_field(so: str, instead: str = "", *, index: str = "") -> InvalidInputError:
-    """
-    Return the error for an index that does not record which field has the text.
-
-    Args:
-        so:
-            What cannot be done therefore.
-        instead:
-            What the caller may do instead of recording the field; empty for nothing.
-        index:
-            Name of the index, where it is known.
-    """
+    """Return the error of an index that does not record its text field, *so* that something is impossible."""
     which = f"index {index!r}" if index else "the index"
-    advice = "record it (put_mapping, or es-simhash create --existing --text-field)"
+    advice = "record it (put_mapping, or es-simhash create --existing --yes --text-field)"
     return InvalidInputError(
         f"{which} does not record which field has the text, so {so}: {advice}{', or ' if instead else ''}{instead}"
     )
 
 
 def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str = "") -> None:
-    """
-    Refuse indices of which one does not record which field has the text.
-
-    Args:
-        text_fields:
-            What each concrete index records, by name; empty where nothing is known.
-        so:
-            What cannot be done therefore.
-        instead:
-            What the caller may do instead.
-
-    Raises:
-        InvalidInputError: If one of them records none, or there are none.
-    """
+    """Raise :func:`no_text_field` if *text_fields*, by index name, is empty or lacks those of an index."""
     unknown = [name for name, fields in text_fields.items() if not fields]
     if unknown or not text_fields:
         raise no_text_field(so, instead, index=unknown[0] if unknown else "")
+
+
+_MARKER = re.compile(r"settings_[0-9a-f]{16}")
+# The marker stands for a field that all our mappings have, with few values.
+_TARGET = "distance"
+# From its doc values a server can derive a source.
+# What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
+# It is stored, since older servers that build _source from the other fields want that.
+# Each new mapping has it, so that an index whose mapping is full can still retire its marker.
+_RETIRED = "retired"
+_RETIRED_TYPE = {"type": "keyword", "index": False, "doc_values": False, "store": True}
+
+
+def marker_name(settings: IndexSettings) -> str:
+    """Return the name, below the prefix, of the marker: a digest of all *settings* that lookups use."""
+    recorded = settings.to_dict()
+    used = {key: recorded[key] for key in ("scheme", "text_fields", "max_distance", "value")}
+    if settings.passages is not None:
+        used["passages"] = recorded["passages"]["scheme"]
+    written = json.dumps(used, sort_keys=True, ensure_ascii=True).encode()
+    return f"settings_{hashlib.sha256(written).hexdigest()[:16]}"
+
+
+def marker_properties(
+    settings: IndexSettings, *, prefix: str, mapping: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """
+    Return the properties, below the prefix, that mark an index with *mapping* as one with *settings*.
+
+    Other markers of the mapping are retired, because no product can take a field out of a mapping.
+    """
+    marker = {marker_name(settings): {"type": "alias", "path": f"{prefix}.{_TARGET}"}}
+    return _retired(mapping or {}, prefix) | retired_markers(mapping or {}, prefix=prefix, keep=marker) | marker
+
+
+def retired_markers(
+    mapping: Mapping[str, Any], *, prefix: str, keep: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """
+    Return the properties, below the prefix, that retire all markers of *mapping* but those to *keep*; empty
+    if none.
+    """
+    retired = {
+        name: {"type": "alias", "path": f"{prefix}.{_RETIRED}"} for name in _markers(mapping, prefix, keep or {})
+    }
+    return _retired(mapping, prefix) | retired if retired else {}
+
+
+def _retired(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the property that retired markers stand for, as *mapping* has it already: it cannot be changed."""
+    return {_RETIRED: dict(_properties(mapping, prefix).get(_RETIRED, _RETIRED_TYPE))}
+
+
+def markers_in_use(mapping: Mapping[str, Any], *, prefix: str) -> list[str]:
+    """
+    Return the names, below the prefix, of all markers of *mapping* by which a search can sort.
+
+    There are several if an index was created with one marker and a template added the marker of other settings.
+    """
+    properties = _properties(mapping, prefix)
+    return [name for name in _markers(mapping, prefix, {}) if properties[name].get("path") == f"{prefix}.{_TARGET}"]
+
+
+def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> bool:
+    """Return whether the only marker in use in *mapping* is that of *settings*."""
+    name, wanted = marker_name(settings), {"type": "alias", "path": f"{prefix}.{_TARGET}"}
+    return markers_in_use(mapping, prefix=prefix) == [name] and dict(_properties(mapping, prefix)[name]) == wanted
+
+
+def marker_sort(marker: str) -> list[str]:
+    """
+    Return the order that makes a search insist on the full name *marker*: by score, as without it.
+
+    If a field comes first, even ``_doc``, Elasticsearch first asks all shards whether they have hits.
+    """
+    return ["_score", marker]
+
+
+def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
+    """
+    Return whether a server's *text* says that it could not sort by the full name *marker*: missing there,
+    or retired.
+    """
+    return marker in text or f"{prefix}.{_RETIRED}" in text
+
+
+def is_derived_refusal(text: str, *, prefix: str) -> bool:
+    """Return whether a server's *text* says that an index with derived source cannot have one of our fields."""
+    return f"not supported for [{prefix}.settings_" in text or f"derive source for [{prefix}." in text
+
+
+def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """
+    Return *mapping* as an index with derived source takes it: without markers, which are aliases, and with
+    doc values.
+    """
+    properties = mapping.get("properties") or {}
+    kept = {name: dict(type_) for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
+    kept.get("passages", {}).pop("doc_values", None)
+    ours = {**(properties.get(prefix) or {}), "properties": kept}
+    return {**mapping, "properties": {**properties, prefix: ours}}
+
+
+def _markers(mapping: Mapping[str, Any], prefix: str, leave: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name, type_ in _properties(mapping, prefix).items()
+        if _MARKER.fullmatch(name) and name not in leave and isinstance(type_, Mapping)
+    ]
+
+
+def _properties(mapping: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    ours = (mapping.get("properties") or {}).get(prefix)
+    properties = ours.get("properties") if isinstance(ours, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}

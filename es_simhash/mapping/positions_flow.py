@@ -1,13 +1,12 @@
 """
-How far the operations of each shard were read: which searches must show which operations. Arithmetic only.
+How far the operations of each shard were read, and the request for the positions of all shards.
 
-A server numbers the operations on a shard (``_seq_no``), but they do not become visible in that order: a search may
-show 105 while 104 is still being indexed. Two numbers of a shard make certain what a search shows: the global
-checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number given.
-If a later search shows an operation beyond that largest number, then what it searches was opened after the two were
-read, and it shows everything up to that checkpoint. So does a search after a refresh that began after they were read.
-
-Asks for the positions of all shards behind a name: how many operations each was given. No document is read here.
+A server numbers the operations of a shard (``_seq_no``), but they do not become visible in that order: a
+search may show 105 while 104 is still being indexed. Two numbers make certain what a search shows: the global
+checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number
+given. If a later search shows an operation beyond that largest number, then what it searches was opened after
+both were read, and it shows everything up to the checkpoint. So does a search after a refresh that began
+after they were read. No document is read here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import Call, Flow
-from es_simhash.transport.retry_flow import ask, is_passing
+from es_simhash.transport.retry_flow import ask
 
 NOTHING = -1
 
@@ -29,23 +28,26 @@ MOST_POSITIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard of a concrete index; an index that is created again has another *uuid*."""
+    """
+    A shard of a concrete index; an index that is created again has another *uuid*.
+
+    *history*: another one where a primary was allocated from a stale or empty copy, after which the same numbers mean
+    other operations; empty if the server does not show it.
+    """
 
     index: str
     uuid: str
     number: int
+    history: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """
-    Numbers of a shard, as its primary gave them.
+    Sequence numbers of a shard, as its primary gave them.
 
-    Attributes:
-        checkpoint:
-            Every copy in sync has all operations up to this one.
-        largest:
-            The largest number given to an operation; -2 in a position that every later search has passed.
+    *checkpoint*: every copy in sync has all operations up to this one.
+    *largest*: the largest number given to an operation; -2 in a position that every later search has passed.
     """
 
     checkpoint: int
@@ -72,11 +74,8 @@ class ShardReading:
     """
     How far one shard was read.
 
-    Attributes:
-        certain:
-            All operations up to this one were read, if a search can still show them.
-        latest:
-            The last position that was read.
+    *certain*: all operations up to this one were read, if a search can still show them.
+    *latest*: the last position that was read.
     """
 
     latest: Position
@@ -104,7 +103,7 @@ class ShardReading:
         """
         Note that one search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
 
-        ``None`` for several searches, or for one that showed nothing.
+        Give ``None`` for several searches, or for one that showed nothing.
         """
         last = NOTHING if shown is None else shown
         passed = [each for each in self._positions if each.largest < last]
@@ -114,28 +113,35 @@ class ShardReading:
 
 def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
     """
-    Return the position of each shard in the *answer* of index stats by shard; without shards that have no primary.
+    Return the position of each shard in the *answer* of index stats by shard; without shards that have no
+    primary.
     """
     found = {}
     for name, index in (answer.get("indices") or {}).items():
         for number, copies in (index.get("shards") or {}).items():
-            numbers = next((each["seq_no"] for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
-            if numbers is not None:
+            copy = next((each for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
+            if copy is not None:
+                numbers, commit = copy["seq_no"], copy.get("commit") or {}
+                history = (commit.get("user_data") or {}).get("history_uuid") or ""
                 position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
-                found[Shard(name, index.get("uuid", ""), int(number))] = position
+                found[Shard(name, index.get("uuid", ""), int(number), history)] = position
     return found
 
 
-_STATS = "_shards,indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no"
+_STATS = ",".join(
+    (
+        "_shards",
+        "indices.*.uuid",
+        *(f"indices.*.shards.*.{name}" for name in ("routing.primary", "seq_no", "commit.user_data.history_uuid")),
+    )
+)
 
 
 class PositionsError(Exception):
     """
-    The positions of some shards cannot be had now.
+    The positions of some shards are not available now.
 
-    Attributes:
-        kind:
-            ``"statistics"``: the server shows none; ``"primary"``: a shard has no primary.
+    *kind*: ``"statistics"`` if the server shows none; ``"primary"`` if a shard has no primary.
     """
 
     def __init__(self, kind: Literal["statistics", "primary"]) -> None:
@@ -150,38 +156,16 @@ class PositionsError(Exception):
 
 
 class Positions:
-    """
-    The positions of all shards behind *index*.
-
-    Args:
-        index:
-            Name of the index, alias or data stream.
-    """
+    """The positions of all shards behind *index*."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._shards_of: dict[str, int] = {}  # by uuid
 
-    def call(self) -> Call:
-        """Return the request for the positions, whose answer is for :meth:`read`."""
+    def read(self) -> Flow[dict[Shard, Position]]:
+        """Return the position of every shard of every index; raise PositionsError if a shard has none."""
         arguments = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
-        return Call("index_stats", arguments)
-
-    def read(self, answer: Any = None) -> Flow[dict[Shard, Position]]:
-        """
-        Return the position of every shard of every index.
-
-        Args:
-            answer:
-                The answer to :meth:`call`, or the exception that it failed with; ``None`` to ask now.
-
-        Raises:
-            PositionsError: If a shard has none.
-        """
-        if isinstance(answer, Exception) and not is_passing(answer):
-            raise answer
-        if answer is None or isinstance(answer, Exception):
-            answer = yield from ask(self.call())
+        answer = yield from ask(Call("index_stats", arguments))
         positions = read_positions(answer)
         if (answer.get("_shards") or {}).get("failed") or not positions:
             raise PositionsError("statistics")

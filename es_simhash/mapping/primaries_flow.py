@@ -1,8 +1,8 @@
 """
-Reading from primary shards, where replicas may lag behind a refresh: segment replication of OpenSearch.
+Reading from primary shards where replicas may lag behind: segment replication of OpenSearch.
 
-There a refresh makes writes visible on primaries, and replicas follow some time later. A flow that has to see what was
-just written is decorated with :func:`reads_primaries`. Which documents it reads is not decided here.
+There a refresh makes writes visible on primaries first. :func:`reads_primaries` decorates a flow that must
+see what was just written. Which documents it reads is not decided here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ _SEARCHES = ("open_point_in_time", "search")
 
 def reads_primaries(flow: _F) -> _F:
     """
-    Return *flow* with searches that read primary shards where replicas of the index may lag behind.
+    Return *flow* with searches that read primary shards if replicas of the index may lag behind.
 
-    The arguments of *flow* begin with a context and an index.
-
-    Cost: one request more, for the settings of the index.
+    The arguments of *flow* begin with a context and an index, and it checks them before its first request.
+    Cost: one more request, for the settings of the index.
     """
 
     @wraps(flow)

@@ -1,8 +1,4 @@
-"""
-Which concrete indices a name stands for, and with which settings: names, aliases, patterns and data streams.
-
-The settings that were read are remembered by the ``context``. No lookup and no write lives here.
-"""
+"""Which concrete indices a name stands for, and with which settings; no lookup and no write is here."""
 
 from __future__ import annotations
 
@@ -15,25 +11,19 @@ from es_simhash.errors import InvalidInputError, MappingError, NoIndexError, Sch
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Context, IndexFault, Resolved
 from es_simhash.mapping.faults import Fault, find_faults
-from es_simhash.mapping.marker import is_marked, marker_name
-from es_simhash.mapping.meta import IndexSettings, PassageState, read_settings
+from es_simhash.mapping.meta import IndexSettings, PassageState, is_marked, marker_name, read_settings
 from es_simhash.transport.names import Index, check_index, index_key, local_names
 from es_simhash.transport.protocol import Call, Flow, status_of
 
 
 def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
     """
-    Return the settings on which all indices behind *index* agree: the view that lookups use.
+    Return the settings on which all indices behind *index* agree; lookups use these.
 
-    Costs one request (get mapping) unless the answer is remembered. Several indices must agree on the scheme;
-    indices without our fields hold no fingerprints and are left out. A caller that may not read mappings, or that
-    searches other clusters, passes the scheme, and it is used unchecked.
-
-    Raises:
-        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
-        MappingError: If no index has the fields, or one has them with wrong types.
-        NoIndexError: If a pattern matches no index.
-        InvalidInputError: If only other clusters are searched and no scheme was passed.
+    Costs one request (get mapping) unless the answer is remembered. Indices without the fields have no
+    fingerprints and are left out; the others must agree on the scheme. A caller that may not read mappings, or
+    searches other clusters, passes the scheme, and it is used unchecked. NoIndexError is raised if a pattern
+    matches no index.
     """
     agreed, _ = yield from _read_settings(context, index)
     return agreed
@@ -41,9 +31,9 @@ def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
 
 def read_settings_by_index(context: Context, index: Index) -> Flow[Mapping[str, IndexSettings]]:
     """
-    Return the settings of each concrete index behind *index*, by name; indices without our fields are left out.
+    Return the settings of each concrete index behind *index* that has the fields, by name.
 
-    Costs and raises as :func:`read_index_settings`. Empty where the mappings may not be read.
+    Costs and raises as :func:`read_index_settings`. Empty if the mappings may not be read.
     """
     _, resolved = yield from _read_settings(context, index)
     return resolved.each
@@ -61,11 +51,7 @@ def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, 
 
 
 def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bool:
-    """
-    Return whether *index* names other clusters.
-
-    They are refused unless the caller vouches for their scheme, which must be that of the others.
-    """
+    """Return whether *index* names other clusters; raise if the caller names no scheme, or another one."""
     local = local_names(index)
     remote = [name for name in index_key(index).split(",") if name not in local]
     if not remote:
@@ -82,15 +68,7 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bo
 
 
 def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
-    """
-    Return the concrete indices behind *index*, each with its own settings, as they are now.
-
-    Costs one request (get mapping), which is always made. Nothing is compared: :func:`agree` does that.
-
-    Raises:
-        NoIndexError: If a pattern matches no index.
-        InvalidInputError: If only other clusters are named and no scheme was passed.
-    """
+    """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
     local = local_names(index)
     assumed = context.assumed_settings()
     if not local:
@@ -115,19 +93,17 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
 
 
 def no_index(index: Index) -> NoIndexError:
-    """
-    Return the error of a pattern that matches nothing; a server passes over closed indices.
-    """
+    """Return the error of a pattern that matches nothing; a server passes over closed indices."""
     reason = f"no index matches {shorten(index_key(index))}, or only closed ones"
     return NoIndexError(f"{reason}: check the name", reasons=(reason,))
 
 
 def narrowed(index: Index) -> Flow[list[str]]:
     """
-    Return the concrete indices of which *index* may show a part only: through aliases with a filter or a routing value.
+    Return the concrete indices of which *index* may show only a part, by alias filter or routing.
 
-    Costs one request. Whoever searches by the name of such an index, and not by *index*, sees what is not meant. Empty
-    where aliases may not be read.
+    A search by the name of such an index, in place of *index*, sees more than is meant. Costs one request; empty
+    if aliases may not be read.
     """
     names = [name for name in local_names(index) if not name.startswith("-")]
 
@@ -149,9 +125,7 @@ def narrowed(index: Index) -> Flow[list[str]]:
 
 
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
-    """
-    Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used.
-    """
+    """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
     mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
     each: dict[str, IndexSettings] = {}
     faults: list[IndexFault] = []
@@ -184,15 +158,7 @@ def _common_marker(
 
 
 def agree(resolved: Resolved, context: Context) -> IndexSettings:
-    """
-    Return the settings on which the *resolved* indices, and the caller, agree.
-
-    The text fields are empty where indices record different ones.
-
-    Raises:
-        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
-        MappingError: If no index has the fields, or one cannot be used.
-    """
+    """Return the settings on which *resolved* and the caller agree; no text fields if they differ."""
     if resolved.assumed is not None:
         return resolved.assumed
     if resolved.faults:

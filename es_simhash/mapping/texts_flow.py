@@ -1,6 +1,4 @@
-"""
-Searches that return the texts of documents: from ``_source``, or from stored fields of an index without it.
-"""
+"""Searches that return the texts of documents, from ``_source`` or, without it, from stored fields."""
 
 from __future__ import annotations
 
@@ -28,24 +26,11 @@ def search_texts(
     send: Callable[[Call], Flow[Any]] = _send,
 ) -> Flow[dict[str, Any]]:
     """
-    Return the answer to *body*, whose hits carry *fields* in ``_source`` or among their stored fields.
+    Return the answer to *body*, whose hits have *fields* in ``_source`` or among their stored fields.
 
-    Costs a second search where an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all
-    of it, it brings none.
-
-    Args:
-        index:
-            What to search.
-        body:
-            Search body without ``_source`` and ``stored_fields``.
-        fields:
-            Fields of the text.
-        source:
-            Further parts of ``_source`` to bring.
-        routing:
-            Routing value that restricts the search to a shard.
-        send:
-            Carries the search out.
+    Costs a second search if an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all
+    of it, it returns none. *body* has no ``_source`` and no ``stored_fields``; *source* names more parts to
+    return.
     """
     request = text_body(body, fields, source=source)
     arguments = {"index": index} | ({} if routing is None else {"routing": routing})
@@ -62,19 +47,12 @@ def search_texts(
 
 
 def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
-    """
-    Return the search *body* of hits that carry *fields*, as :func:`search_texts` sends it first.
-    """
+    """Return the search *body* of hits that carry *fields*, as :func:`search_texts` sends it first."""
     return {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
 
 
 def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """
-    Return the text of a hit of :func:`search_texts`.
-
-    Raises:
-        InvalidInputError: If it has none; the message, one line, says why.
-    """
+    """Return the text of a hit of :func:`search_texts`; if it has none, raise one line that says why."""
     text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)
     if text is not None:
         return text

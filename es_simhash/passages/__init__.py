@@ -1,3 +1,1 @@
-"""
-Lookups of passages: the documents that share runs of text with a text, whatever surrounds these.
-"""
+"""Lookups of passages: the documents that share runs of text with a text, whatever surrounds these."""

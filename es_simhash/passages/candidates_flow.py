@@ -1,9 +1,9 @@
 """
-Reads the candidates of a lookup of passages, with their texts: every document that has a term of the text, and for a
-short text every document in which the server finds most of its pieces.
+The candidates of a lookup of passages, read with their texts: documents with a term of the text.
 
-One search, where the first page holds them all; else page by page. Where they are very many, documents with a rare term
-come first. Those that have only common terms come last, and are counted instead where they are too many.
+For a short text, also documents in which the server finds most of its pieces. One search if the first page
+has all, else page by page. If they are very many, documents with only common terms come last, or are only
+counted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Query: TypeAlias = dict[str, Any]
 
 def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[None]:
     """
-    Give all candidates to *take*, page by page, some of them twice; note in *lookup* why some may be missing.
+    Give all candidates to *take*, page by page, some twice; note in *lookup* why some may be missing.
 
-    With *may_refuse*, documents with common terms alone are left out and counted where they are too many.
+    With *may_refuse*, documents with common terms alone are left out and counted if they are too many.
     """
     terms: list[str] = yield Compute(lookup.terms)
     step = lookup.options.sizes.terms

@@ -1,8 +1,8 @@
 """
-Compares two texts by part: how much of each stands in the other, and which runs they share.
+Comparison of two texts by part: how much of each is in the other, and which runs they share.
 
-Runs are of normalised characters without separators, as in ``hashing.winnowing``. How much they are is counted in
-letters: a logograph is 2.5 letters, kana 4/3. Texts come as strings; numpy is loaded with this module.
+Runs are of normalised characters without separators, as in ``hashing.winnowing``. Their length is counted in
+letters: a logograph is 2.5 letters, kana 4/3. This module loads numpy.
 """
 
 from __future__ import annotations
@@ -40,17 +40,9 @@ class Comparison:
     """
     What two texts share.
 
-    Attributes:
-        contained:
-            Share of the shingles of the first text that the second text has.
-        contains:
-            Share of the shingles of the second text that the first text has.
-        similarity:
-            Shared shingles as a share of those that either text has (Jaccard).
-        has_run:
-            Whether they share a run of the length asked for.
-        passages:
-            The shared runs of that length; if there are none, those of at least 25 letters.
+    *contained*, *contains*: share of the shingles of the first text that the second has, and the reverse.
+    *similarity*: Jaccard similarity of the shingles.
+    *passages*: the shared runs of the length asked for; if there are none, those of at least 25 letters.
     """
 
     contained: float
@@ -91,15 +83,7 @@ class _Runs:
 
 
 class Question:
-    """
-    One text, prepared to be compared with many others.
-
-    Args:
-        text:
-            The text.
-        min_run:
-            Letters of a shared run that counts, at least 100.
-    """
+    """One text, prepared to be compared with many others; *min_run* is in letters, at least 100."""
 
     def __init__(self, text: str, *, min_run: int) -> None:
         self.min_run = min_run
@@ -157,16 +141,12 @@ def _shares(first: Shingles, second: Shingles) -> tuple[float, float, float]:
 
 
 def shared_shingles(first: Question, second: Question) -> float:
-    """
-    Return the share of the shingles of *first* that *second* has; 0 where either has none.
-    """
+    """Return the share of the shingles of *first* that *second* has; 0 where either has none."""
     return _shares(first.shingles, second.shingles)[0]
 
 
 def covered_share(first: Question, second: Question) -> float:
-    """
-    Return the share of the characters of *first* in runs of its min_run letters that *second* has too.
-    """
+    """Return the share of the characters of *first* in runs of its min_run letters that *second* has too."""
     covered = done = 0
     for start, _, length in _common_runs(first, second.text, first.min_run):
         covered += max(start + length - max(start, done), 0)
@@ -175,9 +155,7 @@ def covered_share(first: Question, second: Question) -> float:
 
 
 def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passage, ...]:
-    """
-    Return :func:`_common_runs` as places in the two original texts.
-    """
+    """Return :func:`_common_runs` as places in the two original texts."""
     return tuple(
         Passage(
             int(question.text.starts[start]),
@@ -191,10 +169,11 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
 
 def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[int, int, int]]:
     """
-    Return runs that together cover every character of *question* in a shared run of at least so many *letters*.
+    Return runs of at least *letters* that cover every character of *question* in such a shared run.
 
-    Of each: where it starts in both normalised texts, and its length. Each is as long as the two texts stay the same,
-    in both directions; none lies within another. A run that the other text has several times comes once.
+    Each is (start in *question*, start in *other*, length), in characters of the normalised texts. Each is as
+    long as the texts stay the same, in both directions; none lies within another. A run that *other* has several
+    times comes once.
     """
     known, runs = question.runs(letters), other.runs(letters)
     places, others = _equal_runs(known, runs)
@@ -223,7 +202,8 @@ def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[i
 
 def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """
-    Return where in the one text runs begin that the other has, in order, and where the first such run begins there.
+    Return where in the one text runs begin that the other has, in order, and where the first such run
+    begins there.
     """
     if not known.hashes.size or not runs.hashes.size:
         return np.empty(0, np.intp), np.empty(0, np.intp)
@@ -253,9 +233,7 @@ def _first_place(
 
 
 def _common(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> int:
-    """
-    Return how many characters *first* and *second* have in common from the beginning.
-    """
+    """Return how many characters *first* and *second* have in common from the beginning."""
     length, step, done = min(first.size, second.size), _STEP, 0
     while done < length:
         stop = min(done + step, length)

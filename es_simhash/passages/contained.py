@@ -1,18 +1,10 @@
 """
-Which documents of an index share a term of passages: all pairs of them, found in memory.
+Which documents share a term of passages, and which add nothing because another contains them.
 
-Documents are numbers, their places in a table of the caller. Pure; numpy is loaded here, so callers import this module
-when they first need it.
-
-Which documents add nothing, because another document that stays contains their text.
-
-A document *adds nothing* if another one, at least as long, contains it, and that other one stays. Longer is the one
-with more shingles, then the one with more characters; the canonical order decides between equals. The documents are
-decided about in this order, the longest first, so that each that goes names one that stays, and chains end there.
-
-What contains means is measured by :class:`ContainmentMeasure`. To read and compare two texts is expensive, so
-:class:`AddsNothing` says which pairs are to be compared, and is told the results. Pure; numpy is loaded here, so
-callers import this module when they first need it.
+The container stays, and is at least as long: more shingles, then more characters, then the canonical order.
+The longest is decided first, so that each document that goes names one that stays, and chains end there.
+Documents are numbers: places in a table of the caller. No request is made here. This module loads numpy, so
+callers import it when they first need it.
 """
 
 from __future__ import annotations
@@ -38,17 +30,11 @@ if TYPE_CHECKING:
 
 
 SMALLEST_CONTAINED = 0.8
-"""Of a text of which less stands in another one, nobody can say that it adds nothing."""
+"""The smallest share: a text of which less is in another text may add something."""
 
 
 def check_contained(share: Any) -> float:
-    """
-    Return *share*, the smallest part of a text that stands in another one, as a float.
-
-    Raises:
-        TypeError: If it is not a number.
-        InvalidInputError: If it is not between 0.8 and 1.
-    """
+    """Return *share*, the smallest part of a text that must be in another one, as a float from 0.8 to 1."""
     advice = f"a share from {SMALLEST_CONTAINED} to 1, such as 0.95"
     found = check_number("contained", share, advice=advice)
     if found < SMALLEST_CONTAINED:
@@ -67,11 +53,8 @@ class SharedTerms:
     """
     The terms of documents, and the pairs of documents that share one.
 
-    Memory: some 50 bytes a term while pairs are made, 12 before.
-
-    Args:
-        common:
-            A term that more documents have is common: it makes no pairs.
+    A term that more than *common* documents have makes no pairs. Memory: some 50 bytes a term while pairs are
+    made, 12 before.
     """
 
     def __init__(self, *, common: int) -> None:
@@ -132,19 +115,12 @@ class SharedTerms:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Postings:
     """
-    Which documents have each term.
+    Which documents have each term; an entry is a document and one of its terms.
 
-    Attributes:
-        owners:
-            The document of each entry (a document and one of its terms), ascending.
-        terms:
-            The number of the term of each entry.
-        sorted_owners:
-            The documents of all entries, sorted by term and then by document.
-        starts:
-            Where the documents of each term begin there.
-        sizes:
-            How many documents have each term.
+    *owners*, *terms*: the document, ascending, and the number of the term of each entry.
+    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's
+    first.
+    *sizes*: how many documents have each term.
     """
 
     owners: NDArray[np.int32]
@@ -188,10 +164,10 @@ _MOST_COUNTED = 5_000
 
 class ContainmentMeasure:
     """
-    How much of a text stands in another: the share of its shingles that the other one has.
+    How much of a text is in another: the share of its shingles that the other one has.
 
-    It is 0 if it would be less than the bound, or if less than the bound of the text's characters are in runs of 100
-    letters that both have: single shingles of a short text also stand here and there in a very long one.
+    It is 0 below the bound, or if less than the bound of the text's characters are in shared runs of 100 letters:
+    single shingles of a short text also occur here and there in a very long one.
     """
 
     def prepare(self, texts: Sequence[str]) -> list[Question]:
@@ -220,19 +196,10 @@ def find_containers(
     pairs: PlacePairs, ranks: NDArray[np.int64], numbers: NDArray[np.int64], shingles: ShingleStore, bound: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """
-    Return places of documents, those that may contain them, and the share of shingles, where it reaches *bound*.
+    Return places of documents, of those that may contain them, and their shares of *bound* or more.
 
-    Args:
-        pairs:
-            Places of two documents each.
-        ranks:
-            The rank of each document in the order of the rule, the longest first.
-        numbers:
-            The number of the text of each document; -1 where it was not read.
-        shingles:
-            The different texts.
-        bound:
-            Smallest share of the shingles of a text.
+    A share is of the shingles of the contained text. *ranks*: by document, the longest first. *numbers*: the text
+    of each document; -1 if it was not read.
     """
     left, right = pairs
     known = (numbers[left] >= 0) & (numbers[right] >= 0)
@@ -262,20 +229,10 @@ def find_container(
     text: str, others: Sequence[str], shingles: Mapping[str, Shingles], bound: float
 ) -> tuple[int, float] | None:
     """
-    Return the number of the one of *others* that contains *text* to *bound*, and the share; ``None`` if none does.
+    Return the number of the one of *others* that has *bound* of *text*, and the share, or ``None``.
 
-    It is at least as long. The largest share is preferred, then the shortest, then the first. A text that is prepared
-    takes much memory, so that few are at any time.
-
-    Args:
-        text:
-            The text.
-        others:
-            Texts that may contain it.
-        shingles:
-            The shingles of all these texts.
-        bound:
-            Smallest share of the text.
+    It is at least as long. The largest share is preferred, then the shortest, then the first. Texts are prepared
+    one at a time, because a prepared text takes much memory.
     """
     own, promising = shingles[text], []
     for number, other in enumerate(others):
@@ -302,9 +259,9 @@ def find_containers_among(
     allows: Callable[[int, int], bool],
 ) -> dict[int, tuple[int, float]]:
     """
-    Return which of *texts* stand in another of them that stays, with its number and the share.
+    Return which of *texts* are in another of them that stays, with its number and the share.
 
-    The longest is decided first, of equal texts the first one stays. *allows* says whether two may be compared.
+    The longest is decided first; of equal texts the first one stays. *allows* says whether two may be compared.
     """
     having: defaultdict[str, list[int]] = defaultdict(list)
     for number, own in enumerate(terms):
@@ -342,20 +299,14 @@ def _sharing_most(postings: Sequence[Sequence[int]], staying: Container[int]) ->
 
 class AddsNothing:
     """
-    The rule over documents, whose pairs are judged one after another.
+    The rule over documents; pairs are judged one after another, because comparing texts is expensive.
 
-    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has the
-    result. It is the same as if all pairs had been judged; but where 20 of a document were refuted, it stays.
+    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has
+    the result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted
+    stays.
 
-    Args:
-        contained:
-            Places of documents that may be contained.
-        containers:
-            For each, the place of a document before it in the order of the rule that may contain it.
-        shares:
-            For each, the share of its shingles that stand there: the largest is preferred.
-        ranks:
-            The rank of each document in the order of the rule. Of equal shares the shortest container is preferred.
+    Arrays are by pair: *containers* come before *contained* in *ranks*. The largest of *shares* is preferred,
+    then the shortest container.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """
-Lookups of passages: of a text, of a document, of many texts, as a stream. The order of requests is here.
+Lookups of passages, of a text, a document or many texts, or as a stream: the order of requests.
 
-Refuses indices of which not every document has passages, for those who must not miss a document.
+:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss
+one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.lookup.find_of_flow import check_id
+from es_simhash.lookup.find_flow import check_id
 from es_simhash.lookup.verify_flow import meant_hits
 from es_simhash.mapping.confirmation_flow import with_settings
 from es_simhash.mapping.context import Context
@@ -25,10 +26,9 @@ from es_simhash.passages.lookup import Lookup, Page, PassageOptions, Unfilled, r
 from es_simhash.passages.query import without_passages_query
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.keys import document_key
-from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.names import Index, check_index, document_key, index_key
 from es_simhash.transport.protocol import Compute, Emit, Flow
-from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.retry_flow import refresh
 from es_simhash.transport.view import Hits
 
 _T = TypeVar("_T")
@@ -42,8 +42,8 @@ def find(context: Context, index: Index, text: str, options: PassageOptions) -> 
     """
     Return the documents of *index* that share passages with *text*.
 
-    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages where there
-    are more.
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if
+    there are more.
     """
     _check_text(text)
     return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))
@@ -53,10 +53,8 @@ def find_of(context: Context, index: Index, id: str, options: PassageOptions) ->
     """
     Return the documents that share passages with the document *id* of *index*, without itself.
 
-    The routing value says which document is meant, and restricts nothing.
-
-    Raises:
-        InvalidInputError: If there is no such document with a text, or several of that id have different texts.
+    The routing value says which document is meant, and restricts nothing. If several documents of that *id* have
+    different texts, InvalidInputError is raised.
     """
     check_id(id)
     everywhere = replace(options, routing=None)
@@ -66,9 +64,7 @@ def find_of(context: Context, index: Index, id: str, options: PassageOptions) ->
 def find_many(
     context: Context, index: Index, texts: Iterable[str], options: PassageOptions
 ) -> Flow[list[Overlaps | Exception]]:
-    """
-    Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup.
-    """
+    """Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup."""
     check_index(index)
     each = check_items("texts", texts, of="strings")
     yield from read_settings_by_index(context, index)  # what is wrong with all lookups is no answer to one
@@ -83,10 +79,9 @@ def find_many(
 
 def stream(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[None]:
     """
-    Emit the documents that share passages with *text*, as their pages are read, in no order; none is left out.
+    Emit all documents that share passages with *text*, as their pages are read, in no order.
 
-    Raises:
-        IncompleteSearchError: After the last one, if some may be missing.
+    IncompleteSearchError is raised after the last one if some may be missing.
     """
     _check_text(text)
 
@@ -122,12 +117,7 @@ def _look_up(context: Context, index: Index, options: PassageOptions, work: Call
 
 
 def _check_filled(lookup: Lookup) -> Flow[None]:
-    """
-    Note, or refuse, that documents have no passages yet. Costs a search, unless there were none a minute ago.
-
-    Raises:
-        IncompleteSearchError: If there are any, and the caller did not ask for incomplete answers.
-    """
+    """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
     context, index = lookup.context, lookup.index
     lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
     if not lookup.gaps and not context.is_filled(index):
@@ -185,13 +175,7 @@ def _check_text(text: str) -> None:
 
 
 def check_filled(context: Context, index: Index, each: Mapping[str, IndexSettings]) -> Flow[None]:
-    """
-    Refuse *index* where documents without passages may contain others; *each* has the settings of concrete indices.
-
-    Raises:
-        MappingError: If an index has no passages.
-        IncompleteSearchError: If documents have no passages yet, or could not be counted.
-    """
+    """Raise an error if documents of *index* have no passages, or could not be counted."""
     refuse_without_passages(each, "texts cannot be compared")
     yield from refresh(index)
     missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))

@@ -1,6 +1,4 @@
-"""
-What a lookup of passages finds: documents that share enough with a text, and the passages that both have.
-"""
+"""What a lookup of passages finds: documents that share enough with a text, and the shared passages."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any, ClassVar, overload
 
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 
 ROW = (
     "id",
@@ -87,9 +85,7 @@ class Overlap:
         return -larger, -self.similarity, self.index, self.id, self.routing or ""
 
     def to_dict(self) -> dict[str, Any]:
-        """
-        Return it as plain JSON values.
-        """
+        """Return it as plain JSON values."""
         plain: dict[str, Any] = {
             "id": self.id,
             "index": self.index,
@@ -101,9 +97,7 @@ class Overlap:
         return plain if self.routing is None else plain | {"routing": self.routing}
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """
-        Return a flat row for each passage; one row without a passage if there are none.
-        """
+        """Return a flat row for each passage; one row without a passage if there are none."""
         shared = {name: getattr(self, name) for name in ROW[:6]}
         return [
             shared | {name: None if each is None else getattr(each, name) for name in ROW[6:]}
@@ -155,9 +149,7 @@ class Overlaps(Sequence[Overlap], Tabular):
         return len(self.items)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """
-        Return a flat row for each passage of each document.
-        """
+        """Return a flat row for each passage of each document."""
         return [row for each in self.items for row in each.to_rows()]
 
     def _title(self) -> str:

@@ -1,7 +1,7 @@
 """
-Options of a lookup of passages, checked. No request is made here.
+One lookup of passages: its options, what it compares and finds, and why something may be missing.
 
-One lookup of passages: what it compares, what it has found, and why something may be missing. No request is made here.
+No request is made here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from es_simhash.mapping.texts_flow import read_hit
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.similarity import check_bound
 from es_simhash.transport.answers import Gap
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index
+from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.view import Hits
 
 if TYPE_CHECKING:
@@ -38,18 +37,10 @@ class PassageSizes:
     """
     The sizes of requests, and what one lookup may read.
 
-    Attributes:
-        first_page:
-            Candidates read by the first search; most lookups have fewer.
-        next_page:
-            Candidates a page where there are more.
-        terms:
-            Most terms of one search.
-        common:
-            Candidates that are read without further ado. Where there are more, a term with more than a tenth of this
-            number of documents is common, and documents that share only common terms with the text are compared last.
-        counted:
-            Most terms counted by one search.
+    *first_page*: candidates read by the first search; most lookups have fewer.
+    *terms*, *counted*: most terms of one search, and most terms counted by one search.
+    *common*: candidates that are always read. If there are more, a term with more than a tenth of this number of
+    documents is common, and documents that share only common terms with the text are compared last.
     """
 
     first_page: int = 100
@@ -61,13 +52,7 @@ class PassageSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageOptions:
-    """
-    The keyword arguments of the client's methods for passages, checked.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """The keyword arguments of the client's methods for passages, checked."""
 
     min_contained: float = 0.8
     min_run: int = 200
@@ -91,33 +76,19 @@ class PassageOptions:
 
 
 def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
-    """
-    Refuse indices of which one has no passages, or does not record its text field, *so* that nothing can be done.
-
-    Raises:
-        MappingError: If one has no passages.
-        InvalidInputError: If one records no text field.
-    """
+    """Raise an error, with *so*, if one of the indices *each* has no passages or records no text field."""
     for name, own in each.items():
         if own.passages is None:
             raise MappingError(
                 f"index {name!r} has no passages: add them (put_mapping(passages=True), or es-simhash create "
-                "--existing --passages), and backfill it"
+                "--existing --yes --passages), and backfill it"
             )
     require_text_fields({name: own.text_fields for name, own in each.items()}, so)
 
 
 @dataclass(frozen=True, slots=True)
 class Unfilled:
-    """
-    Why an index does not have all passages yet.
-
-    Attributes:
-        index:
-            Its name, or the name that was searched.
-        documents:
-            How many documents have a fingerprint and no passages; 0 if that is not known.
-    """
+    """Why an index does not have all passages yet; *documents* is 0 if their number is not known."""
 
     index: str
     documents: int = 0
@@ -134,11 +105,7 @@ class CommonPassages:
     """
     Documents that were not compared, because all that they seem to share is in very many documents.
 
-    Attributes:
-        documents:
-            How many they are.
-        terms:
-            How many terms of the text are so common; 0 if the documents were found by words of a short text.
+    *terms*: how many terms of the text are common; 0 if the documents were found by words of a short text.
     """
 
     documents: int
@@ -182,27 +149,8 @@ class Lookup:
     """
     One lookup of passages.
 
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What to search.
-        settings:
-            The settings on which its indices agree.
-        each:
-            The settings of each concrete index.
-        options:
-            The caller's options.
-
-    Attributes:
-        text:
-            The text asked for; set once it is known.
-        gaps:
-            Why documents may be missing.
-        candidates:
-            How many documents were compared.
-        is_by_text:
-            Whether candidates have words of the text, and no term.
+    *settings*: those on which the indices agree. *each*: those of each concrete index, by name.
+    *text*: set once it is known. *is_by_text*: whether candidates have words of the text, and no term.
     """
 
     def __init__(
@@ -305,12 +253,7 @@ class Lookup:
         return found
 
     def result(self) -> Overlaps:
-        """
-        Return the answer.
-
-        Raises:
-            IncompleteSearchError: If documents may be missing and the caller did not ask for such answers.
-        """
+        """Return the answer, or raise IncompleteSearchError if it has gaps and the caller did not allow them."""
         options = self.options
         answer = Overlaps(
             tuple(sorted(self._found, key=lambda each: each.order)[: options.size]),

@@ -1,9 +1,9 @@
 """
-Pieces of a short text, each about as long as a shingle, by which documents are asked for that have most of it.
+Pieces of a short text, about as long as a shingle, by which the server finds what contains it.
 
-A short text that stands in a long one may share none of the hashes that are kept. The server's own index of the text
-finds it: most of the pieces must stand there as phrases. A piece is a part of the original text, so that the server
-cuts it into words in its own way.
+A short text in a long one may share none of the hashes that are kept, so most of its pieces must be in the
+document as phrases. A piece is a part of the original text, so that the server cuts it into words in its
+usual way.
 """
 
 from __future__ import annotations
@@ -31,13 +31,9 @@ _MORE, _ENDS = 1.5, 1
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """
-    Pieces of a text.
+    Pieces of a text, in order, with every word of it.
 
-    Attributes:
-        pieces:
-            The pieces, in order; together they have every word.
-        least:
-            How many of them stand in a document that contains enough of the text.
+    *least*: how many of them are in a document that contains enough of the text.
     """
 
     pieces: tuple[str, ...]
@@ -46,11 +42,10 @@ class Pieces:
 
 def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     """
-    Return the pieces of *text*, and how many of them a document has that has *min_contained* of its shingles.
+    Return the pieces of *text*, and how many a document has that has *min_contained* of its shingles.
 
-    Returns:
-        The pieces; ``None`` for a text of more than 48 words or 80 Chinese characters, which nearly always has a hash
-        in common with what contains it, and for one shorter than a shingle, which no longer text contains.
+    ``None`` for a text of more than 48 words or 80 Chinese characters, which nearly always shares a hash with
+    what contains it, and for one shorter than a shingle, which no longer text contains.
     """
     if len(text) > _CHARACTERS:
         return None

@@ -1,6 +1,4 @@
-"""
-Search bodies of lookups of passages: plain query DSL that both products understand.
-"""
+"""Search bodies of lookups of passages: plain query DSL that both products understand."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ MOST_CANDIDATES = 20
 
 
 def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
-    """
-    Return the query of documents that have one of *terms*.
-    """
+    """Return the query of documents that have one of *terms*."""
     return {"terms": {Fields(prefix).passages: list(terms)}}
 
 
@@ -32,9 +28,7 @@ def candidates_query(
     filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     exclude_ids: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """
-    Return the query of documents that match *wanted* and the *filter*, and not *without*.
-    """
+    """Return the query of documents that match *wanted* and the *filter*, and not *without*."""
     query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
     excluded: list[Mapping[str, Any]] = [] if without is None else [without]
     if ids := list(exclude_ids):
@@ -46,8 +40,8 @@ def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[
     """
     Return the query of documents with a fingerprint whose *fields* have enough of *pieces* as phrases.
 
-    Lenient: a field that is no indexed text, or keeps no positions, has none. A piece of which an analyser leaves
-    nothing, because it consists of stop words, counts as found in every document.
+    A field that is no indexed text, or keeps no positions, has no pieces. A piece that is only stop words for an
+    analyser counts as found in every document.
     """
     options = {"type": "phrase", "fields": list(fields), "lenient": True, "zero_terms_query": "all"}
     phrases = [{"multi_match": {"query": piece, **options}} for piece in pieces.pieces]
@@ -57,7 +51,8 @@ def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[
 
 def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
     """
-    Return the body of a search that counts the documents of each of *terms*, in order, in the aggregation ``terms``.
+    Return the body of a search that counts the documents of each of *terms*, in order, in the aggregation
+    ``terms``.
     """
     field = Fields(prefix).passages
     filters = [{"term": {field: term}} for term in terms]
@@ -70,9 +65,7 @@ def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:
-    """
-    Return the query of documents that have a fingerprint, and no passages.
-    """
+    """Return the query of documents that have a fingerprint, and no passages."""
     fields = Fields(prefix)
     return {
         "bool": {

@@ -1,3 +1,1 @@
-"""
-The fingerprint on the server: an ingest pipeline in Painless, built as plain dicts. No request is made here.
-"""
+"""The fingerprint on the server: an ingest pipeline in Painless, its probes, and its installation."""

@@ -1,7 +1,7 @@
 """
 Builds the ingest pipeline, and refuses the schemes that a server cannot compute. Plain dicts, no request.
 
-The stored search template that returns the candidates of a fingerprint, for programs that run no Painless.
+Also builds the stored search template that returns the candidates of a fingerprint without Painless.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan_cost import plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, Fields
 from es_simhash.mapping.meta import check_text_fields
-from es_simhash.pipeline.source import script_source
-from es_simhash.pipeline.tables import character_tables
+from es_simhash.pipeline.source import character_tables, script_source
 
 # By the tag of its processor a pipeline is known as ours.
 _TAG = "es-simhash"
@@ -113,15 +112,7 @@ def build_pipeline(
 
 
 def purpose_of(pipeline: Mapping[str, Any]) -> dict[str, Any] | None:
-    """
-    Return what *pipeline* computes and where it puts it, or ``None`` if it is not as :func:`build_pipeline` made it.
-
-    Examples:
-        >>> purpose_of(build_pipeline(text_field="body"))["text_fields"]
-        ['body']
-        >>> purpose_of({"processors": []}) is None
-        True
-    """
+    """Return what *pipeline* computes and where it puts it; ``None`` if :func:`build_pipeline` did not make it."""
     match pipeline.get("processors"):
         case [{"script": {"tag": str(tag), "params": dict(parameters)}}] if (
             tag == _TAG and "on_failure" not in pipeline
@@ -131,12 +122,7 @@ def purpose_of(pipeline: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _computable(scheme: Scheme) -> Scheme:
-    """
-    Return *scheme* if a server can compute it.
-
-    Raises:
-        SchemeError: If it cannot.
-    """
+    """Return *scheme*; raise SchemeError if a server cannot compute it."""
     if reason := _REASONS.get(scheme.name):
         raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: {_ELSEWHERE}")
     if scheme.preprocess:
@@ -153,9 +139,9 @@ def _computable(scheme: Scheme) -> Scheme:
 
 def _plans() -> list[dict[str, Any]]:
     """
-    Return for each distance, from 0 on, the radius of each block and how many must match, up to the first scan.
+    Return for each distance, from 0 up to the first scan, the radius of each block and how many must match.
 
-    They are the cheapest in a million documents: the server does not know how many there are.
+    They are the cheapest for a million documents: the server does not know how many there are.
     """
     found: list[dict[str, Any]] = []
     while not (plan := plan_lookup(len(found))).is_scan:

@@ -1,7 +1,7 @@
 """
 Installs the ingest pipeline that computes fingerprints on the server, and lets an index use it.
 
-The pipeline is built in ``pipeline``. Before it is stored, the server has to compute fingerprints of probes.
+``build`` makes the pipeline. Before it is stored, the server must compute the fingerprints of ``probe``.
 """
 
 from __future__ import annotations
@@ -60,17 +60,15 @@ class InstalledPipeline:
         return asdict(self)
 
 
-def put_pipeline(context: Context, index: Index, name: str | None, use_as: UseAs | None) -> Flow[InstalledPipeline]:
+def put_pipeline(
+    context: Context, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
+) -> Flow[InstalledPipeline]:
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
 
-    Cost: seven requests, and one more for each index. Nothing is stored unless the server makes the right bits.
-
-    Raises:
-        SchemeError: If a pipeline cannot compute the scheme of the index.
-        InvalidInputError: If the index records no text field.
-        PipelineError: If the server cannot run the script or makes other bits, or another pipeline has the name or the
-            place.
+    Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot
+    run the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index
+    records no text field. Cost: seven requests, and one more for each index.
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
@@ -85,12 +83,13 @@ def put_pipeline(context: Context, index: Index, name: str | None, use_as: UseAs
     yield from _refuse_another(name, pipeline)
     if use_as is not None:
         yield from _refuse_others(resolved, use_as, name)
-    for index_name, each in resolved.each.items():
-        yield from _map_error(index_name, resolved.mappings[index_name], each, prefix=context.prefix)
-    yield Call("put_pipeline", {"id": name, "body": pipeline})
     users = tuple(resolved.each) if use_as else ()
-    if users:
-        yield Call("put_settings", {"index": ",".join(users), "body": {f"index.{use_as}_pipeline": name}})
+    if not dry_run:
+        for index_name, each in resolved.each.items():
+            yield from _map_error(index_name, resolved.mappings[index_name], each, prefix=context.prefix)
+        yield Call("put_pipeline", {"id": name, "body": pipeline})
+        if users:
+            yield Call("put_settings", {"index": ",".join(users), "body": {f"index.{use_as}_pipeline": name}})
     return InstalledPipeline(name, users, use_as, str(settings.scheme), text_fields)
 
 

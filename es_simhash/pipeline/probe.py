@@ -1,6 +1,4 @@
-"""
-Texts and features by which a server shows that it makes the same bits as Python, and the comparison of its answers.
-"""
+"""Texts and features by which a server shows that it makes the same bits as Python, and the comparison."""
 
 from __future__ import annotations
 
@@ -37,17 +35,7 @@ _UNEVEN: dict[str, float] = {"a": 1.5, "b": 2.0**-20 * 2.5, "c": 1.5 + 2.0**-20 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """
-    A text, or features, whose fingerprint differs.
-
-    Attributes:
-        given:
-            The text or the features.
-        expected:
-            The fingerprint that Python computes, as hex digits; ``None`` where it has none.
-        found:
-            What the server answered.
-    """
+    """A text, or features, whose fingerprint differs; *expected* is what Python computes, ``None`` for none."""
 
     given: Any
     expected: str | None
@@ -55,9 +43,7 @@ class Difference:
 
 
 def probe_documents(scheme: Scheme, field: str, *, prefix: str) -> list[dict[str, Any]]:
-    """
-    Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already.
-    """
+    """Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already."""
     documents = [_nested(field, value) for value in _values(scheme)]
     documents[0] = {**documents[0], prefix: {"fingerprint": "0" * 16}}
     return [{"_source": document} for document in documents]
@@ -80,15 +66,9 @@ def _nested(path: str, value: Any) -> dict[str, Any]:
 
 def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
     """
-    Return the probes for which a server answered another fingerprint than Python computes by *scheme*.
+    Return the probes for which the server's fingerprint is not the one that Python computes by *scheme*.
 
-    Args:
-        answers:
-            What it answered to :func:`probe_documents`: the ``docs`` of its answer.
-        scheme:
-            The scheme.
-        prefix:
-            Name of the object that holds the fields.
+    *answers*: the ``docs`` of the answer to :func:`probe_documents`.
     """
     values = _values(scheme)
     if scheme.name == "weighted":

@@ -1,23 +1,35 @@
 """
-XXH3 in Painless: the function that hashes a run of code points, written out for one length and seed; its constants.
+The source of the script: the files in ``painless/`` with the values of a scheme, and the pinned table of characters.
 
-Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/sums.painless`` goes through halves.
-``hashing.shingle_runs`` has the same formulas in arrays, and their source. ``painless/xxh3.painless`` hashes texts.
-
-The source of the script: the files in ``painless/``, with what a scheme decides filled in.
-
-Which schemes can be computed on a server at all is decided in ``build``.
+Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/sums.painless`` goes through halves. A
+script keeps nothing between documents, so nothing may need unpacking: a character is found by the number of its block
+of 128, then by its place in the block.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import resources
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from es_simhash.hashing import Scheme
+from es_simhash.hashing.characters import (
+    COMBINES,
+    DROPPED,
+    EXPANDS,
+    SEPARATOR,
+    UNASSIGNED,
+    WORD,
+    character_entries,
+    character_kinds,
+)
 from es_simhash.hashing.hashes import (
     LANES,
     MIX_PRIME_1,
@@ -30,17 +42,126 @@ from es_simhash.hashing.hashes import (
 )
 from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, Ranges
 
+CODE_POINTS = 0x110000
+_BLOCK = 128
+_HANGUL = range(0xAC00, 0xD7A4)
+
+# Numbers become characters that JSON neither escapes nor may lose: no control characters, no surrogates.
+_NUMBER = 0x100
+_SMALL_NUMBER = 0x30
+_PART = 0x4000
+# A code point above U+FFFF is two characters; the first of them is in the private use area.
+_LARGE = 0xE000
+# Forms below this are combining classes, which are at most 240.
+_FIRST_FORM = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterTables:
+    """
+    The strings, in the order in which the script takes them.
+
+    *entry_index*, *form_index*: for each 128 code points, the number of their block in *entries* or *forms*.
+    *entries*: what becomes of each code point: a capital letter that says how, or its replacement.
+    *forms*: the combining class of each code point, or the place of its decomposition in *decompositions*.
+    *decompositions*: NFKD, each after its length; if the entry is ``X`` or ``L``, then the replacement, likewise.
+    *compositions*: two characters and what they are composed to, sorted.
+    """
+
+    entry_index: str
+    entries: str
+    form_index: str
+    forms: str
+    decompositions: str
+    compositions: str
+
+    def to_list(self) -> list[str]:
+        """Return the strings in order."""
+        return list(astuple(self))
+
+
+@cache
+def character_tables() -> CharacterTables:
+    """
+    Return the tables of the characters that Unicode 14.0 assigns.
+
+    Python's tables may be newer: for these characters Unicode's stability policies let nothing change.
+    """
+    codes = np.arange(CODE_POINTS, dtype=np.uint32)
+    table, kinds = character_entries(codes).tolist(), character_kinds(codes).tolist()
+    assigned = [code for code in range(CODE_POINTS) if table[code] != UNASSIGNED]
+    entries = [_entry(code, table[code], kinds[code]) for code in range(CODE_POINTS)]
+    forms = [chr(_NUMBER)] * CODE_POINTS
+    places: dict[str, int] = {}
+    end = 0
+    for code in assigned:
+        character = chr(code)
+        decomposed = character if code in _HANGUL else unicodedata.normalize("NFKD", character)
+        replaced = entries[code] in "XL"
+        if decomposed != character or replaced:
+            record = _counted(decomposed) + (_counted(_replacement(character, kinds)) if replaced else "")
+            if record not in places:
+                places[record] = end
+                end += len(record)
+            forms[code] = chr(_NUMBER + _FIRST_FORM + places[record])
+        else:
+            forms[code] = chr(_NUMBER + unicodedata.combining(character))
+    return CharacterTables(*_in_blocks(entries), *_in_blocks(forms), "".join(places), _compositions(assigned))
+
+
+def _entry(code: int, entry: int, kind: int) -> str:
+    """Return the entry of a code point. No replacement is a capital letter, since replacements are folded."""
+    if entry == COMBINES:
+        return "C" if kind == WORD else "M"
+    # The space and NUL stand for themselves in the table, as separator and as nothing.
+    letters = {code: "U", UNASSIGNED: "N", EXPANDS: "X", DROPPED: "D", SEPARATOR: "S"}
+    return letters.get(entry) or ("L" if entry > 0xFFFF else chr(entry))
+
+
+def _replacement(character: str, kinds: list[int]) -> str:
+    """Return the word characters of the normalised form of *character*."""
+    folded = unicodedata.normalize("NFKC", character).casefold()
+    return "".join(each for each in unicodedata.normalize("NFKC", folded) if kinds[ord(each)] == WORD)
+
+
+def _counted(text: str) -> str:
+    """Return *text* with its length before it."""
+    return chr(_SMALL_NUMBER + len(text)) + "".join(map(_code_point, text))
+
+
+def _code_point(character: str) -> str:
+    code = ord(character)
+    return character if code <= 0xFFFF else chr(_LARGE + (code >> 10)) + chr(_PART + (code & 0x3FF))
+
+
+def _in_blocks(values: list[str]) -> tuple[str, str]:
+    """Return the number of the block of each 128 *values*, and the different blocks one after the other."""
+    numbers: dict[str, int] = {}
+    index = [
+        numbers.setdefault("".join(values[start : start + _BLOCK]), len(numbers))
+        for start in range(0, CODE_POINTS, _BLOCK)
+    ]
+    return "".join(chr(_NUMBER + number) for number in index), "".join(numbers)
+
+
+def _compositions(assigned: Iterable[int]) -> str:
+    """Return each canonical composition as three code points of two characters each. Hangul is composed by rule."""
+    found = []
+    for code in assigned:
+        parts = unicodedata.decomposition(chr(code)).split()
+        if code not in _HANGUL and len(parts) == 2 and not parts[0].startswith("<"):
+            first, second = (chr(int(part, 16)) for part in parts)
+            if unicodedata.normalize("NFC", first + second) == chr(code):
+                found.append((first, second, chr(code)))
+    ordered = (ord(each) for row in sorted(found) for each in row)
+    return "".join(chr(_PART + (code >> 9)) + chr(_PART + (code & 0x1FF)) for code in ordered)
+
+
 _WORD = 1 << 64
 
 
 def literal(value: int) -> str:
-    """
-    Return the 64 bits of *value* as a constant of Painless, whose numbers are signed.
-
-    Examples:
-        >>> literal(2**64 - 1)
-        '(-1L)'
-    """
+    """Return the 64 bits of *value* as a constant of Painless, whose numbers are signed."""
     value %= _WORD
     if value == 1 << 63:
         return "Long.MIN_VALUE"
@@ -48,9 +169,7 @@ def literal(value: int) -> str:
 
 
 def constants(seed: int) -> dict[str, str]:
-    """
-    Return what ``painless/xxh3.painless`` and ``painless/features.painless`` have to know of XXH3 with *seed*.
-    """
+    """Return what ``painless/xxh3.painless`` and ``painless/features.painless`` have to know of XXH3 with *seed*."""
     lists = {"secret": SECRET, "long_secret": long_secret(seed), "sums": LANES}
     words = {
         "seed": seed,
@@ -70,15 +189,8 @@ def hash_function(name: str, size: int, seed: int, *, counts: bool) -> str:
     """
     Return the function ``long name(int[] codes, int at)``: the hash of *size* code points from *at* on.
 
-    Args:
-        name:
-            Its name.
-        size:
-            Code points to a run, 1 to 16.
-        seed:
-            Seed of the hash, 0 to 2**64 - 1.
-        counts:
-            Whether it has a third argument, ``int count``: how many of the code points count; the others are U+0000.
+    *size*: 1 to 16. *counts*: there is a third argument, ``int count``: how many of the code points count; the
+    others are U+0000.
     """
     lines = [f"long {name}(int[] codes, int at{', int count' if counts else ''}) {{"]
     for place in range(size):
@@ -154,9 +266,7 @@ def script_source(scheme: Scheme) -> str:
     """
     Return the script that computes fingerprints of *scheme*, without comments.
 
-    Args:
-        scheme:
-            ``shingles`` or ``weighted``, with XXH3.
+    *scheme*: ``shingles`` or ``weighted``, with XXH3.
     """
     parts, filled = _of_features(scheme) if scheme.name == "weighted" else _of_texts(scheme)
     every = [_read("sums"), *parts, *map(_read, ("document", "lookup", "main"))]
@@ -215,7 +325,8 @@ def _is_within(ranges: Ranges | list[tuple[int, int]]) -> str:
 @cache
 def _read(name: str) -> str:
     """
-    Return a file of ``painless/`` with decimal constants, and without comments: a server keeps the script in memory.
+    Return a file of ``painless/`` with decimal constants, and without comments: a server keeps the script
+    in memory.
     """
     text = resources.files(__package__).joinpath("painless", f"{name}.painless").read_text(encoding="utf-8")
     lines = map(str.strip, text.splitlines())

@@ -1,6 +1,4 @@
-"""
-Match quality: measured against pairs whose similarity is known, and explained for two texts. Pure; no server.
-"""
+"""Match quality: measured against pairs whose similarity is known, and explained for two texts. Pure; no server."""
 
 from es_simhash.quality.evaluate import Evaluation, Report, evaluate
 from es_simhash.quality.explain_texts import Explanation, explain

@@ -1,8 +1,4 @@
-"""
-Learns the template text of an index from a sample of its documents. Reads only; ``quality.boilerplate`` judges.
-
-Reads texts of documents that share a hot block term or are one large group, to see whether a template is the cause.
-"""
+"""Reads the texts from which ``quality.learn`` learns template text: of an index, a hot block term or a group."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_field, check_fields, check_number
-from es_simhash.dashboards.mapping_faults import find_field_faults
+from es_simhash.dashboards.subject import find_field_faults
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import text_or_none
@@ -23,9 +19,8 @@ from es_simhash.transport.names import Index, check_index, index_key
 from es_simhash.transport.protocol import Compute, Flow
 
 if TYPE_CHECKING:
-    from es_simhash.quality.health import Finding, Severity, Values
-    from es_simhash.quality.health_words import FindingKind
-    from es_simhash.quality.templates import Boilerplate
+    from es_simhash.quality.health import Finding, FindingKind, Severity, Values
+    from es_simhash.quality.learn import Boilerplate
 
 
 def learn_boilerplate(
@@ -69,7 +64,7 @@ def learn_boilerplate(
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
     for fault in find_field_faults(None, source_field, None, resolved.mappings):
         if fault.is_fatal:
-            raise InvalidInputError(f"{fault}: give a field as it is mapped")
+            raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     sources = [source_field] if source_field else []
     hits, gaps = yield from sample_documents(
@@ -104,9 +99,7 @@ _READ = 200
 def find_hot_templates(
     index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
 ) -> Flow[list[Finding]]:
-    """
-    Return for each of *findings* about hot block terms the passage that their documents share, if there is one.
-    """
+    """Return for each of *findings* about hot block terms the passage that their documents share, if there is one."""
     found: list[Finding] = []
     shown: set[Any] = set()
     for each in findings:
@@ -125,7 +118,8 @@ def find_group_template(
     index: Index, settings: IndexSettings, fields: Sequence[str], group_field: str, largest: tuple[str, int] | None
 ) -> Flow[list[Finding]]:
     """
-    Return the passage that the members of the *largest* group share although their contents differ, if there is one.
+    Return the passage that the members of the *largest* group share although their contents differ, if
+    there is one.
     """
     if largest is None or largest[1] < SMALLEST_GROUP:
         return []

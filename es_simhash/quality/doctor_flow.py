@@ -1,6 +1,4 @@
-"""
-Examines an index without writing: the requests and their order. ``quality.health`` judges the figures.
-"""
+"""The requests, and their order, that examine an index without writing; ``quality.health`` judges the figures."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.lookup.index_stats_flow import index_stats
 from es_simhash.lookup.plan_cost import explain_plan
+from es_simhash.lookup.question_flow import index_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
@@ -40,10 +38,10 @@ def diagnose(
     context: Context, index: Index, sample: int, text_field: str | Sequence[str], seed: int
 ) -> Flow[Diagnosis]:
     """
-    Return the faults of the fingerprints of *index*, and notes about them; writes nothing.
+    Return the faults of the fingerprints of *index*, and notes about them; write nothing.
 
-    Costs a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
-    fifteen more.
+    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
+    about fifteen more.
     """
     from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 -- loads numpy
 

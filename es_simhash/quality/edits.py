@@ -1,11 +1,8 @@
 """
-Edits that are common in texts that are published again, to measure which edited copies a search still finds.
+Edits that are common in republished texts, and counts of traditional and simplified Chinese among texts.
 
-Each edit takes a text and a random number generator, and returns the edited text, or ``None`` if it cannot apply.
-
-Traditional and simplified Chinese among sampled texts: how many of each, and which are one text in two scripts.
-
-Needs OpenCC, of the extra ``preprocess``. No request is made here.
+An edit takes a text and a random generator, and returns the edited text, or ``None`` if it cannot apply.
+Conversion between the scripts needs OpenCC (extra ``preprocess``). No request is made here.
 """
 
 from __future__ import annotations
@@ -172,15 +169,10 @@ _NEAR = 12
 @dataclass(frozen=True, slots=True)
 class Scripts:
     """
-    The scripts of texts.
+    How many of some texts are in traditional and in simplified Chinese.
 
-    Attributes:
-        traditional:
-            Number of texts with more characters that only traditional Chinese has.
-        simplified:
-            Number of texts with more characters that only simplified Chinese has.
-        pairs:
-            Number of pairs of one of each whose texts are the same once both are simplified.
+    A text counts for a script if it has more characters that only this script has.
+    *pairs*: pairs of one text in each script that are near-duplicates once both are simplified.
     """
 
     traditional: int
@@ -199,9 +191,7 @@ def has_han(text: str) -> bool:
 
 
 def conversion_is_available() -> bool:
-    """
-    Return whether traditional and simplified Chinese can be converted here (extra ``preprocess``).
-    """
+    """Return whether traditional and simplified Chinese can be converted here (extra ``preprocess``)."""
     try:
         import opencc  # noqa: F401, PLC0415 - an extra
     except ImportError:
@@ -224,13 +214,9 @@ def _converter(configuration: str) -> Any:
 
 def count_scripts(texts: Sequence[str], scheme: Scheme) -> Scripts | None:
     """
-    Return the scripts of *texts*; ``None`` where *scheme* converts them, or the extra ``preprocess`` is missing.
+    Return the scripts of *texts*, or ``None`` if *scheme* converts them or OpenCC is missing.
 
-    Args:
-        texts:
-            The texts.
-        scheme:
-            The scheme of their fingerprints.
+    Also ``None`` if no text has Chinese characters, or *scheme* takes features.
     """
     chinese = [text for text in texts if has_han(text)]
     if scheme.name == "weighted" or "t2s" in scheme.preprocess or not chinese or not conversion_is_available():

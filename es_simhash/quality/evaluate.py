@@ -1,8 +1,8 @@
 """
-Recall and precision of near-duplicate search against pairs whose similarity is known.
+Recall and precision of near-duplicate search against pairs whose similarity is known, and their figures.
 
-All pairs of fingerprints are compared, so the figures are those of the scheme, the distance and the verification.
-Answers of a search engine can be measured instead. No request is made here.
+All pairs of fingerprints are compared, so the figures are those of the scheme, the distance and the
+verification; the answers of a search engine can be measured instead. No request is made here.
 """
 
 from __future__ import annotations
@@ -10,25 +10,66 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.limits import check_max_distance
 from es_simhash.quality.truth import Truth
-from es_simhash.tables.curve import draw_shares
-from es_simhash.tables.markup import Html
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs
 from es_simhash.texts.measures import Measure, TextMeasure, Unit
 from es_simhash.texts.presets import Preset, get_preset
 from es_simhash.texts.similarity import check_bound
+
+_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: str | Path) -> None:
+    """Raise InvalidInputError if *path* does not end in ``.png``, ``.svg`` or ``.pdf``."""
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise InvalidInputError(
+            f"{shorten(str(path))} is not the name of a picture: give a name that ends in {', '.join(_SUFFIXES)}"
+        )
+
+
+def plot_report(report: Report, path: str | Path) -> None:
+    """Write recall and precision by max_distance to *path*, with and without verification."""
+    check_picture(path)
+    try:
+        # Not pyplot: it would choose a window system and keep the figure.
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingDependencyError("a plot needs matplotlib: pip install 'es-simhash[plot]'") from error
+    rows = report.by_distance()
+    distances = [row["max_distance"] for row in rows]
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for label, style, figures in (("", "--", rows), (", verified", "-", [row["verified"] for row in rows])):
+        for name, colour in (("recall", "tab:blue"), ("precision", "tab:orange")):
+            axes.plot(distances, _values(figures, name), style, color=colour, marker=".", label=f"{name}{label}")
+    axes.set(
+        xlabel="max_distance (bits)",
+        ylabel=f"share of pairs (Jaccard {report.positive:g} and more)",
+        ylim=(0, 1.03),
+        title=f"{report.scheme}, verified at {report.similarity:g}",
+    )
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left")
+    figure.savefig(path)
+
+
+def _values(rows: list[dict[str, Any]], name: str) -> list[float]:
+    # A figure that does not exist, such as the precision of nothing, leaves a gap.
+    return [float("nan") if row[name] is None else row[name] for row in rows]
+
 
 FORGIVEN = 0.1
 """How far below a positive a reported pair may be for the forgiving precision."""
@@ -132,9 +173,7 @@ class Report(Tabular):
     text_measure: TextMeasure
 
     def measure(self, max_distance: int | None = None, *, verified: bool = False) -> Evaluation:
-        """
-        Return the figures of all pairs within *max_distance* (default: all reported), *verified* or not.
-        """
+        """Return the figures of all pairs within *max_distance* (default: all reported), *verified* or not."""
         distance = self.max_distance if max_distance is None else check_max_distance(max_distance)
         return self._measure(self.distance <= distance, self.truth.jaccard >= self._from(0), verified=verified)
 
@@ -166,7 +205,8 @@ class Report(Tabular):
 
     def by_length(self) -> list[dict[str, Any]]:
         """
-        Return the figures by length of the shorter text of a pair, in characters; classes without pairs are left out.
+        Return the figures by length of the shorter text of a pair, in characters; classes without pairs are
+        left out.
         """
         lengths = np.array([len(text) for text in self.truth.texts], np.int64)
         reported = np.minimum(lengths[self.left], lengths[self.right])
@@ -373,9 +413,7 @@ def _read_answers(truth: Truth, answers: Sequence[NearDups | Exception]) -> Foun
 
 
 def _known(truth: Truth, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
-    """
-    Return the known similarity of each pair; 0 where it is not listed.
-    """
+    """Return the known similarity of each pair; 0 where it is not listed."""
     count = len(truth.ids)
     listed = truth.left * count + truth.right
     order = np.argsort(listed)

@@ -1,6 +1,4 @@
-"""
-Reads the texts of two documents, and explains why they are near-duplicates, or why not.
-"""
+"""Reads the texts of two documents, and explains why they are near-duplicates, or why not."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_count, check_name
 from es_simhash.hashing import Scheme
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.options import Verification
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import read_index_settings
@@ -23,12 +21,7 @@ if TYPE_CHECKING:
 def explain_documents(
     context: Context, index: Index, first: str, second: str, text_field: str | Sequence[str], max_changes: int
 ) -> Flow[Explanation]:
-    """
-    Return how the documents with the ids *first* and *second* differ; costs two searches.
-
-    Raises:
-        InvalidInputError: If a document is missing or has no text, or the text field is unknown.
-    """
+    """Return how the documents with the ids *first* and *second* differ; costs two searches."""
     check_index(index)
     check_name("first", first, wanted="the id of a document")
     check_name("second", second, wanted="the id of a document")

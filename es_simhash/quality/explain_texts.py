@@ -1,9 +1,8 @@
 """
-The features of a text by name, with their weights: they show people why two fingerprints differ.
-
-Fingerprints are made from hashed arrays (``shingles.py``); here the same features are strings, one text at a time.
-
 Explains why two texts are near-duplicates, or why not: bits, blocks, features, shingles and words.
+
+Fingerprints are made from hashed arrays (``hashing.shingles``); here the same features are strings with
+weights, one text at a time.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from es_simhash.hashing import (
 )
 from es_simhash.hashing.features import ONE, repeat_weight, word_extractor
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.lookup.verification import measure_of
+from es_simhash.lookup.options import measure_of
 from es_simhash.quality.real_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
-from es_simhash.tables.markup import Html, element, user_text
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import WORD_SHINGLES, compare_texts
 from es_simhash.texts.presets import PRESETS, Preset
@@ -42,10 +40,7 @@ def list_features(text: str, scheme: Scheme) -> dict[str, float]:
     """
     Return the features of *text* under *scheme* with their weights, in order of first appearance.
 
-    Memory: some 150 bytes for each character of the text.
-
-    Raises:
-        InvalidInputError: If the scheme takes features and not text.
+    Memory: about 150 bytes for each character of the text.
 
     Examples:
         >>> from es_simhash.hashing import get_scheme
@@ -88,17 +83,7 @@ MAX_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """
-    A feature of either text.
-
-    Attributes:
-        name:
-            The shingle or word.
-        first:
-            Its weight in the first text; 0 where it is not in it.
-        second:
-            Its weight in the second.
-    """
+    """A shingle or word of either text, with its weight in each; 0 where a text does not have it."""
 
     name: str
     first: float
@@ -212,9 +197,7 @@ class Explanation(Tabular):
         return [*excerpts, Sheet(f"Features that differ, of {len(self.features):,}", differing)]
 
     def to_dict(self, *, most: int = 20) -> dict[str, Any]:
-        """
-        Return everything as plain JSON values, with the *most* weighty features of each kind.
-        """
+        """Return everything as plain JSON values, with the *most* weighty features of each kind."""
         distance = self.distance
         return {
             "scheme": str(self.scheme),
@@ -292,7 +275,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         used,
         values[0],
         values[1],
-        compare_texts(first, second, measure=WORD_SHINGLES.after(used)),
+        compare_texts(first, second, scheme=used),
         letters.compare(*letters.prepare([first, second])).similarity,
         features,
         is_cut,

@@ -1,25 +1,153 @@
 """
-Judges the fingerprints of an index: faults and notes, from counts and sampled documents.
+The findings of ``doctor``: when there is one, how grave it is, and the sentence that says it. No request is made.
 
-No request is made here; ``flows.upkeep.doctor`` gets the counts and documents.
+``quality.report.words`` has the sentences in Chinese. A name in braces is a value of the finding.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields
 from es_simhash.quality.edits import count_scripts
-from es_simhash.quality.health_words import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.similarity import shingle_set
+
+FindingKind = Literal[
+    "not_ready",
+    "no_source",
+    "partial_source",
+    "text_field_unknown",
+    "unreadable_texts",
+    "broken",
+    "rounded",
+    "numbers",
+    "stale",
+    "short",
+    "two_scripts",
+    "missing",
+    "missing_of_sample",
+    "featureless",
+    "hot",
+    "hot_copies",
+    "hot_template",
+    "group_template",
+    "lost_canonicals",
+]
+
+
+class Sentence(NamedTuple):
+    """What is said of one kind of finding."""
+
+    topic: str
+    message: str
+    advice: str
+
+
+_SHARE = "{part:,} of {whole:,} sampled documents"
+_HOT_TERM = "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}"
+_COOLER = (
+    "texts with much in common, such as boilerplate or copies: lookups near them read more; leave boilerplate out "
+    "(es-simhash boilerplate), or group the copies"
+)
+_LEARN = (
+    "if it is template and not content, leave it out: es-simhash boilerplate {index} --out mask.json, then backfill a "
+    "second prefix with --boilerplate mask.json"
+)
+
+SENTENCES: Mapping[FindingKind, Sentence] = {
+    "not_ready": Sentence("mapping", "{index}: {fault}", "{advice}"),
+    "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),
+    "partial_source": Sentence(
+        "mapping", f"{{index}}: {Fault('partial_source', found='{left_out}')}", Fault("partial_source").advice
+    ),
+    "text_field_unknown": Sentence(
+        "texts",
+        "the mapping does not record the text field, so texts were not examined",
+        "record the text field: put_mapping, or es-simhash create --existing --yes --text-field",
+    ),
+    "unreadable_texts": Sentence(
+        "texts",
+        f"{_SHARE} have a fingerprint but no readable text, such as {{example!r}}",
+        "verification cannot compare them: keep the text in _source, and let this user read it",
+    ),
+    "broken": Sentence(
+        "broken",
+        f"{_SHARE} have a fingerprint that is not 16 lower-case hex digits, or block terms that are not its own, such "
+        "as document {example!r}",
+        "write the fields with this library only, and backfill these documents",
+    ),
+    "rounded": Sentence(
+        "numbers",
+        f"{_SHARE} have a {{field}} other than their fingerprint, such as {{example!r}}",
+        "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
+    ),
+    "numbers": Sentence(
+        "numbers",
+        f"{_SHARE} hold {{field}} as a number, which a program that reads numbers as doubles, such as JavaScript, "
+        "would round; therefore lookups use no scripts",
+        "backfill the index: it writes decimal strings",
+    ),
+    "stale": Sentence(
+        "stale",
+        f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
+        "the text was updated without the fields, or is redacted for this user: backfill them, and send updates "
+        "through with_fingerprints",
+    ),
+    "lost_canonicals": Sentence(
+        "groups",
+        "documents that name a canonical that is not there: {documents:,}, in {groups:,} groups; who searches for "
+        "documents that are no duplicates does not find them",
+        "run reconcile over all indices that are grouped together",
+    ),
+    "short": Sentence(
+        "short",
+        f"{_SHARE} have fewer than {{least}} shingles, such as document {{example!r}}",
+        "one changed word changes many of their bits: look up with a preset or with verification",
+    ),
+    "two_scripts": Sentence(
+        "texts",
+        "{traditional:,} of the sampled texts are in traditional and {simplified:,} in simplified Chinese; {pairs:,} "
+        "pairs of them are the same text in the two scripts",
+        "they are not found as near-duplicates of each other: backfill a second prefix with a scheme that has "
+        "the preprocess step t2s",
+    ),
+    "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
+    "missing_of_sample": Sentence(
+        "missing",
+        f"documents without a fingerprint: {{missing:,}}; {_SHARE} of those examined should have one",
+        "backfill the index",
+    ),
+    "featureless": Sentence(
+        "missing",
+        "documents without a fingerprint: {missing:,}; those examined ({whole:,}) have no features",
+        "nothing: such texts match nothing",
+    ),
+    "hot": Sentence("hot", _HOT_TERM, _COOLER),
+    "hot_copies": Sentence("hot", f"{_HOT_TERM}; {{copies:,}} documents share one fingerprint", _COOLER),
+    "hot_template": Sentence(
+        "hot",
+        "of {whole:,} different documents with {field} {term!r}, {part:,} have this text in common: {text!r}",
+        _LEARN,
+    ),
+    "group_template": Sentence(
+        "texts",
+        "the group {group!r} has {documents:,} documents, but of {whole:,} different ones {part:,} have this text in "
+        "common: {text!r}",
+        _LEARN,
+    ),
+}
+"""The sentences of each kind."""
+
 
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]
@@ -36,13 +164,9 @@ class Finding:
     """
     A fault of an index, or a note about it.
 
-    Attributes:
-        severity:
-            ``error``: near-duplicates are lost or wrong. ``warning``: lookups are slow or poor. ``note``: good to know.
-        kind:
-            What was found, as a word for programs.
-        values:
-            What its sentence says: numbers, names, an example.
+    *severity*: ``error``: near-duplicates are lost or wrong; ``warning``: lookups are slow or poor; ``note``:
+    good to know.
+    *values*: what the placeholders of its sentence stand for; ``quality.health`` has the sentences.
     """
 
     severity: Severity
@@ -62,7 +186,12 @@ class Finding:
     @property
     def advice(self) -> str:
         """What to do, as a sentence for people."""
-        return SENTENCES[self.kind].advice.format(**self.values)
+        return SENTENCES[self.kind].advice.format(**self.advice_values)
+
+    @property
+    def advice_values(self) -> Values:
+        """The values in an advice: the index is an argument of a command there, and quoted for the shell."""
+        return {**self.values, "index": shlex.quote(str(self.values.get("index", "INDEX")))}
 
     def to_row(self) -> dict[str, Any]:
         """Return what people read."""
@@ -78,19 +207,10 @@ class Diagnosis(Tabular):
     """
     The health of one index.
 
-    Attributes:
-        index:
-            What was examined.
-        documents, fingerprinted:
-            How many documents there are, and how many with a fingerprint.
-        sampled:
-            How many fingerprinted documents were drawn at random and read.
-        findings:
-            What was found, errors first.
-        forecast:
-            For each max_distance the plan that would be used and the candidates expected.
-        reasons:
-            Why the figures are not about all documents; empty if they are.
+    *sampled*: how many fingerprinted documents were drawn at random and read.
+    *findings*: errors first.
+    *forecast*: for each max_distance the plan that would be used, with its expected candidates and milliseconds.
+    *reasons*: why the figures are not about all documents; empty if they are.
     """
 
     index: str
@@ -129,17 +249,11 @@ def judge_sample(
     hits: Sequence[Mapping[str, Any]], *, scheme: Scheme, text_fields: Sequence[str], prefix: str
 ) -> list[Finding]:
     """
-    Return findings from sampled documents with fingerprints: stale and broken fingerprints, missing and short texts.
+    Return findings from sampled documents: stale and broken fingerprints, missing and short texts.
 
-    Args:
-        hits:
-            Hits with ``_source`` (text fields and our fields) and doc values of fingerprint and blocks.
-        scheme:
-            Scheme of the index.
-        text_fields:
-            Fields of the text; without them nothing can be said of texts.
-        prefix:
-            Name of the object that holds the fields.
+    *hits*: with the text fields and the object *prefix* in ``_source``, and with doc values of the fingerprint
+    and the blocks.
+    Without *text_fields* only the fingerprints are judged.
     """
     findings = _judge_values(hits, Fields(prefix))
     if text_fields:
@@ -209,19 +323,7 @@ def _judge_scripts(texts: Sequence[str], scheme: Scheme) -> list[Finding]:
 def judge_missing(
     hits: Sequence[Mapping[str, Any]], missing: int, *, scheme: Scheme, text_fields: Sequence[str]
 ) -> list[Finding]:
-    """
-    Return the findings about documents without a fingerprint, from a sample of them.
-
-    Args:
-        hits:
-            Hits with the text fields in ``_source``.
-        missing:
-            How many there are in all.
-        scheme:
-            Scheme of the index.
-        text_fields:
-            Fields of the text.
-    """
+    """Return the findings about *missing* documents without a fingerprint, from *hits*, a sample of them."""
     if not missing:
         return []
     texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
@@ -235,15 +337,11 @@ def judge_missing(
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
     """
-    Return the block terms that far more documents share than chance explains.
+    Return a finding for each block field with a term that far more documents share than chance explains.
 
-    Args:
-        counts:
-            The most frequent terms of each block field, with their numbers of documents.
-        fingerprinted:
-            Number of fingerprinted documents.
-        most_equal:
-            Number of documents with the most frequent fingerprint.
+    *counts*: the most frequent terms of each block field with their documents, most frequent first.
+    *most_equal*: number of documents with the most frequent fingerprint; it tells terms that are hot because of
+    copies.
     """
     chance = fingerprinted / 2**16
     findings = []

@@ -1,9 +1,7 @@
 """
-Pairs of documents near each other that an index really has, and what is known of their texts. No request is made here.
+Pairs of near documents that an index really has, and what the presets would remove, estimated from them.
 
-Estimates from a sample what the presets would remove, and how often bits alone would be right. No request is made here.
-
-``flows.upkeep.real_pairs`` reads the pairs: those of a sampled document and the documents near it.
+No request is made here; ``quality.sampling_flow`` reads the pairs.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.lookup.verification import measure_of
+from es_simhash.lookup.options import measure_of
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.presets import PRESETS, Preset
 
@@ -33,19 +31,12 @@ SAME_LETTERS = PRESETS["noisy"].similarity
 @dataclass(frozen=True, slots=True)
 class RealPairs:
     """
-    Pairs of documents that an index really has, each of a sampled document and one near it.
+    Pairs that an index really has, each of a sampled document and one near it; parallel arrays.
 
-    Attributes:
-        distance:
-            Distance of each pair in bits.
-        similarity:
-            Shingle Jaccard similarity of its texts.
-        weight:
-            For how many pairs it stands: more than 1 where only some of the documents near one were compared.
-        sampled:
-            Position of the sampled document of each pair.
-        letters:
-            Edit similarity of its letters; 0 where it is below :data:`SAME_LETTERS`.
+    *distance*: in bits. *similarity*: shingle Jaccard.
+    *weight*: for how many pairs it stands; more than 1 where only some of the documents near one were compared.
+    *sampled*: position of the sampled document in the sample.
+    *letters*: edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`.
     """
 
     distance: NDArray[np.int64]
@@ -76,15 +67,7 @@ _RESAMPLES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """
-    A share that was estimated from a sample.
-
-    Attributes:
-        share:
-            The estimate, 0 to 1.
-        low, high:
-            Its 95 % confidence interval.
-    """
+    """A share from 0 to 1, estimated from a sample, with its 95 % confidence interval."""
 
     share: float
     low: float
@@ -96,22 +79,11 @@ class PresetSample:
     """
     What a preset would remove, estimated from a sample of documents.
 
-    Attributes:
-        preset:
-            Its name.
-        max_distance:
-            Its largest distance in bits.
-        similarity:
-            Its smallest similarity of texts.
-        sampled:
-            How many documents were sampled.
-        removed:
-            Share of all documents that would go, if one document stays for each group.
-        pairs:
-            How many pairs of documents within the distance were compared.
-        precision:
-            Share of the pairs within the distance whose texts are similar enough for the preset: how much would be
-            right by the bits alone. The preset compares the texts and leaves the others out. ``None`` without pairs.
+    *removed*: share of all documents that would go, if one document stays for each group.
+    *pairs*: how many pairs within the distance were compared.
+    *precision*: share of the pairs within the distance whose texts are similar enough for the preset; ``None``
+    without pairs. It is what the bits alone would get right: the preset compares the texts and leaves the other
+    pairs out.
     """
 
     preset: str
@@ -129,19 +101,11 @@ class PresetSample:
 
 def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[PresetSample, ...]:
     """
-    Return what each preset would remove.
+    Return what each preset would remove, from *pairs* of *sampled* documents.
 
-    A document that is similar to m - 1 others is removed with probability 1 - 1/m, because one of m stays. Confidence
-    intervals come from drawing the sampled documents again (bootstrap); where that has no spread, from the rule of
-    three.
-
-    Args:
-        pairs:
-            Pairs of each sampled document and the documents near it.
-        sampled:
-            How many documents were sampled.
-        seed:
-            Chooses the draws.
+    A document that is similar to m - 1 others is removed with probability 1 - 1/m, because one of m stays.
+    Confidence intervals: from drawing the sampled documents again (bootstrap); where that has no spread, from the
+    rule of three.
     """
     if not sampled:
         return ()

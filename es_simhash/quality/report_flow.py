@@ -1,13 +1,9 @@
-"""
-Reads what a report about an index says: its numbers, its health, some of its groups, and a sample for the presets.
-
-Nothing is written, and no page is made here.
-"""
+"""Reads what a report shows: numbers, the groups that are shown, and what presets would remove."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
@@ -19,46 +15,212 @@ from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.texts_flow import search_texts
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.real_pairs import PresetSample, sample_presets
-from es_simhash.quality.real_pairs_flow import LOOKUPS, read_real_pairs
-from es_simhash.quality.report.data import IndexReport
-from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
-from es_simhash.quality.shown_groups_flow import read_shown_groups
+from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
+from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.quality.stats import Stats
 from es_simhash.quality.stats_flow import StatsOptions, read_stats
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.presets import PRESETS
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.keys import document_key
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Compute, Flow
-from es_simhash.transport.refresh_flow import now
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import aggregate
+from es_simhash.transport.names import Index, document_key
+from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.retry_flow import ask, now
+
+LONGEST_TEXT = 20_000
+"""Characters of a text that are kept."""
+
+_LARGEST = 4
+_STRANGE = 2
+_MEMBERS = 3
+# Of the duplicates with the largest distances; several may be in one group.
+_FARTHEST = 50
+# Longer texts would take long to compare.
+_COMPARED = 1_000_000
+_DAY = 86_400_000
+
+Why = dict[str, list[WhyShown]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads documents of groups."""
+
+    index: Index
+    fields: Fields
+    texts: Sequence[str]
+    source_field: str | None
+    time_field: str | None
+    clauses: Sequence[Mapping[str, Any]]
+
+    def read(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
+        """Return documents that match *query*, with their whole texts; those with the largest distance first."""
+        extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
+        if self.time_field:
+            extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
+        sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
+        body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
+        answer = yield from search_texts(self.index, body, self.texts)
+        check_whole(find_gaps(answer))
+        return [self._member(hit) for hit in answer["hits"]["hits"]]
+
+    def _member(self, hit: Mapping[str, Any]) -> tuple[Member, str | None]:
+        def first(name: str | None) -> Any:
+            return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""
+
+        text = text_or_none(hit, self.texts) if self.texts else None
+        member = Member(
+            hit["_id"],
+            hit["_index"],
+            None if text is None else text[:LONGEST_TEXT],
+            len(text or ""),
+            int(first(self.fields.distance) or 0),
+            source=str(first(self.source_field)),
+            time=str(first(self.time_field)),
+        )
+        return member, text
+
+
+def read_shown_groups(
+    index: Index,
+    fields: Fields,
+    stats: Stats,
+    texts: Sequence[str],
+    *,
+    measure: TextMeasure,
+    source_field: str | None,
+    time_field: str | None,
+    clauses: Sequence[Mapping[str, Any]] = (),
+) -> Flow[tuple[ShownGroup, ...]]:
+    """
+    Return the largest groups, and some with a distant member, of many sources, or over a long time.
+
+    *texts*: fields of the text; empty to read no texts.
+    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
+    """
+    if not stats.groups.largest:
+        return ()
+    why: Why = {}
+    for each in stats.groups.largest[:_LARGEST]:
+        why.setdefault(each.id, []).append(WhyShown("largest", each.documents))
+    yield from _add_farthest(index, fields, why, clauses)
+    if source_field or time_field:
+        yield from _add_strange(index, fields, why, clauses, source_field=source_field, time_field=time_field)
+    counts = yield from _count_documents(index, fields, list(why), clauses)
+    reader = _Reader(index, fields, texts, source_field, time_field, clauses)
+    shown = []
+    for name, reasons in why.items():
+        found = yield from _read_group(reader, name, counts.get(name, 0), reasons, measure)
+        shown.append(found)
+    return tuple(each for each in shown if each.documents > 1)
+
+
+def _add_farthest(index: Index, fields: Fields, why: Why, clauses: Sequence[Mapping[str, Any]]) -> Flow[None]:
+    """Add groups that have a duplicate with one of the largest distances to its canonical."""
+    body = {
+        "size": _FARTHEST,
+        "query": {"bool": {"filter": [*clauses, {"exists": {"field": fields.distance}}]}},
+        "sort": [{fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
+        "docvalue_fields": [fields.group, fields.distance],
+        "_source": False,
+        "track_total_hits": False,
+    }
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    found: dict[str, int] = {}
+    for hit in answer["hits"]["hits"]:
+        own = hit["fields"]
+        if fields.group in own:
+            found.setdefault(own[fields.group][0], int(own[fields.distance][0]))
+    for name, bits in list(found.items())[:_STRANGE]:
+        if bits:
+            why.setdefault(name, []).append(WhyShown("farthest", bits))
+
+
+def _add_strange(
+    index: Index,
+    fields: Fields,
+    why: Why,
+    clauses: Sequence[Mapping[str, Any]],
+    *,
+    source_field: str | None,
+    time_field: str | None,
+) -> Flow[None]:
+    """Add those of the largest groups that have the most sources, or the longest span of time."""
+    names = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}}
+    found = yield from aggregate(index, [*clauses, {"exists": {"field": fields.duplicate_of}}], {"names": names})
+    largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+    aggs: dict[str, Any] = {}
+    if source_field:
+        aggs["sources"] = {"cardinality": {"field": source_field}}
+    if time_field:
+        aggs |= {"first": {"min": {"field": time_field}}, "last": {"max": {"field": time_field}}}
+    terms = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}, "aggs": aggs}
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: largest}}], {"names": terms})
+    buckets = found["names"]["buckets"]
+    if source_field:
+        counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
+        _add_most(why, "sources", counted, least=2)
+    if time_field:
+        spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
+        _add_most(why, "span", spans, least=_DAY)
+
+
+def _add_most(why: Why, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
+    most = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]
+    for name, number in most:
+        if number >= least:
+            why.setdefault(name, []).append(WhyShown(reason, number))
+
+
+def _count_documents(
+    index: Index, fields: Fields, names: list[str], clauses: Sequence[Mapping[str, Any]]
+) -> Flow[dict[str, int]]:
+    terms = {"terms": {"field": fields.group, "size": len(names)}}
+    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: names}}], {"names": terms})
+    return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
+
+
+def _read_group(
+    reader: _Reader, name: str, documents: int, why: Sequence[WhyShown], measure: TextMeasure
+) -> Flow[ShownGroup]:
+    in_group = {"term": {reader.fields.group: name}}
+    is_duplicate = {"exists": {"field": reader.fields.duplicate_of}}
+    canonicals = yield from reader.read({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
+    members = yield from reader.read({"bool": {"filter": [*reader.clauses, in_group, is_duplicate]}}, _MEMBERS)
+    canonical, text = canonicals[0] if canonicals else (None, None)
+    if text is not None:
+        members = yield Compute(_compare, (text, members, measure))
+    return ShownGroup(name, documents, tuple(why), canonical, tuple(each for each, _ in members))
+
+
+def _compare(
+    text: str, members: Sequence[tuple[Member, str | None]], measure: TextMeasure
+) -> list[tuple[Member, str | None]]:
+    """Return *members* with the similarity of their texts to *text*, as far as both are short enough."""
+    if len(text) > _COMPARED:
+        return list(members)
+    [whole] = measure.prepare([text])
+    return [
+        (replace(each, similarity=measure.compare(whole, measure.prepare([own])[0]).similarity), own)
+        if own is not None and len(own) <= _COMPARED
+        else (each, own)
+        for each, own in members
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
     """
-    What a report says, and from which samples: the keyword arguments of the client's method.
+    The keyword arguments of the client's method, checked: what a report says, and from which samples.
 
-    Attributes:
-        time_field:
-            Date field of the documents.
-        source_field:
-            Keyword field that says where a document comes from.
-        text_field:
-            Field whose text is shown; by default those that the index records.
-        filter:
-            A query, or several; only documents that match all of them are counted, shown and drawn for the presets. The
-            health is that of all fingerprints.
-        sample:
-            Documents whose fingerprints are examined, 1 to 10,000.
-        seed:
-            Chooses the samples.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    *text_field*: by default the text fields that the index records.
+    *filter*: a query, or several that all must match. It limits what is counted, shown and drawn for the presets;
+    the health is that of all fingerprints.
+    *sample*: documents whose fingerprints are examined, 1 to 10,000.
     """
 
     time_field: str | None = None
@@ -85,20 +247,10 @@ class ReportOptions:
 
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
     """
-    Return the report about *index*.
+    Return the report about *index*; *version* is that of this library.
 
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
-    for each of up to 200 documents.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What to report on.
-        options:
-            What is reported.
-        version:
-            Version of this library.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a
+    lookup for each of up to 200 documents.
     """
     at = now()
     stats = yield from read_stats(context, index, options.counted())

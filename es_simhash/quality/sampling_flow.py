@@ -1,18 +1,29 @@
-"""
-Reads a random sample of the documents of an index, so that not all of them have to be read.
-"""
+"""Reads samples of an index: documents with texts, and pairs whose texts are compared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count
+from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.lookup.find_many_flow import find_many
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.options import Options
+from es_simhash.lookup.verify_flow import fetch_texts
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.texts_flow import search_texts
+from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Flow
+from es_simhash.transport.names import Index, Key
+from es_simhash.transport.protocol import Compute, Flow
 from es_simhash.transport.view import Hits
+
+if TYPE_CHECKING:
+    from es_simhash.quality.real_pairs import RealPairs
+
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -20,24 +31,12 @@ _PAGE = 1_000
 
 
 def check_sample(sample: Any) -> int:
-    """
-    Return *sample*, a number of documents, if a sample can have that size.
-
-    Raises:
-        TypeError: If it is not an int.
-        InvalidInputError: If it is not 1 to 10,000.
-    """
+    """Return *sample*, a number of documents, or raise if it is not 1 to 10,000."""
     return check_count("sample", sample, 1, LARGEST_SAMPLE)
 
 
 def check_seed(seed: Any) -> int:
-    """
-    Return *seed*, which chooses a sample, if servers take it.
-
-    Raises:
-        TypeError: If it is not an int.
-        InvalidInputError: If it is not 0 to 2**31 - 1.
-    """
+    """Return *seed*, or raise if it is not 0 to 2**31 - 1, which servers take."""
     return check_count("seed", seed, 0)
 
 
@@ -54,8 +53,8 @@ def sample_documents(
     """
     Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
 
-    The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
-    match, or if the ``max_result_window`` of the index is smaller than *size*.
+    The same seed returns the same documents while the index does not change. Fewer documents are returned if
+    fewer match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
@@ -89,3 +88,87 @@ def sample_documents(
         if len(found) < wanted:
             break
     return hits, list(gaps)
+
+
+LOOKUPS = 200
+"""Sampled documents that are looked up."""
+_TOGETHER = 20
+# Of the documents near one, so many are compared, and as many of those farther away; each then stands for several.
+_COMPARED, _NEAR = 50, 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A sampled text, by its number, and a document near it; *weight* is the number of pairs that it stands for."""
+
+    number: int
+    near_dup: NearDup
+    weight: float
+
+
+def read_real_pairs(
+    context: Context,
+    index: Index,
+    sampled: Sequence[tuple[Key, str]],
+    *,
+    scheme: Scheme,
+    text_fields: Sequence[str],
+    max_distance: int,
+    seed: int,
+    clauses: Sequence[Mapping[str, Any]] = (),
+) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
+    """
+    Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
+
+    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the
+    index.
+    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
+    *sampled*: keys and texts, drawn at random. *max_distance*: in bits, inclusive.
+    *seed*: chooses which documents are compared where one has many near it.
+    *clauses*: queries that the documents near the sampled ones must match.
+    """
+    chance = Random(seed)
+    asked = sampled[:LOOKUPS]
+    texts = [text for _, text in asked]
+    values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
+    pairs: list[_Pair] = []
+    reasons: dict[str, None] = {}
+    options = Options(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
+    for begin in range(0, len(asked), _TOGETHER):
+        part = values[begin : begin + _TOGETHER]
+        answers = yield from find_many(context, index, None, part, options)
+        for number, answer in enumerate(answers, begin):
+            if isinstance(answer, Exception):
+                raise answer
+            reasons |= dict.fromkeys(answer.reasons)
+            pairs += _draw(number, asked[number][0], answer, chance)
+    found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
+    known = [each for each in pairs if each.near_dup.key in found.texts]
+    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts, scheme))
+    return compared, tuple(reasons)
+
+
+def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:
+    near = [each for each in answer if each.key != itself]
+    pairs = []
+    # Apart, because the many that are farther away would crowd out the few that matter most.
+    for part in ([each for each in near if each.distance <= _NEAR], [each for each in near if each.distance > _NEAR]):
+        drawn = part if len(part) <= _COMPARED else chance.sample(part, _COMPARED)
+        pairs += [_Pair(number, each, len(part) / len(drawn)) for each in drawn]
+    return pairs
+
+
+def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str], scheme: Scheme) -> RealPairs:
+    import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
+
+    from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs  # noqa: PLC0415
+    from es_simhash.texts.compare_pairs import compare_pairs  # noqa: PLC0415
+
+    places = {key: len(texts) + place for place, key in enumerate(others)}
+    left = np.array([each.number for each in pairs], np.int64)
+    right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
+    every = [*texts, *others.values()]
+    similarity, _ = compare_pairs(every, left, right, measure=WORD_SHINGLES.after(scheme))
+    letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS.after(scheme), bound=SAME_LETTERS)
+    distance = np.array([each.near_dup.distance for each in pairs], np.int64)
+    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left, letters)

@@ -1,8 +1,4 @@
-"""
-Reads the real size of an index: documents, bytes, shards, segments, and how even its fingerprints are.
-
-What such an index takes, or would take with more documents, is worked out in ``quality.sizing``.
-"""
+"""Reads the real size of an index; ``quality.sizing`` works out what it takes, or would take when it grows."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.lookup.index_stats_flow import index_stats
+from es_simhash.lookup.question_flow import index_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
@@ -25,25 +21,10 @@ from es_simhash.transport.retry_flow import ask
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeOptions:
     """
-    What is to become of an index: the keyword arguments of the client's method, checked.
+    The keyword arguments of the client's method, checked: what the index will be.
 
-    Attributes:
-        documents:
-            How many documents it will have.
-        max_distance:
-            Largest distance of a lookup in bits.
-        product:
-            The product of the server.
-        shards:
-            Primary shards that it will have.
-        replicas:
-            Copies of each.
-        scripts:
-            Whether the server may run a script.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    ``None`` keeps what was measured; without a *product* the figures cover both products. *max_distance*: in
+    bits.
     """
 
     documents: int | None = None
@@ -71,13 +52,10 @@ class SizeOptions:
 
 def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size]:
     """
-    Return the real size of *index*, and what it takes; it need not have our fields.
+    Return the real size of *index*, and what it takes; it need not have the fields of this library.
 
-    Cost: four requests.
-
-    Raises:
-        InvalidInputError: If no index, or no shard of one, is behind the name.
-        IncompleteSearchError: If some documents could not be counted.
+    Cost: four requests. Raises InvalidInputError if no shard answers, IncompleteSearchError if some documents
+    were not counted.
     """
     check_index(index)
     answer = yield from ask(Call("index_stats", {"index": index, "metric": "docs,store,segments", "level": "shards"}))

@@ -1,11 +1,8 @@
 """
-What is known about the size of an index: figures, advice, and the real size of one that was measured.
-
-Values only. ``sizing`` works them out, and ``flows.upkeep.size`` reads the real size.
-
 What an index of so many documents takes: disk, memory, the cost of a lookup, shards and settings.
 
-Arithmetic on constants that were measured; docs/sizing.md has the measurements. The results are defined in ``size``.
+Arithmetic on constants that were measured (docs/sizing.md). No request is made here; ``quality.size_flow``
+reads the real size.
 """
 
 from __future__ import annotations
@@ -28,22 +25,12 @@ Basis = Literal["measured", "modelled", "exact"]
 @dataclass(frozen=True, slots=True)
 class Figure:
     """
-    One number about an index, from *low* to *high*.
+    One number about an index, from *low* to *high*; both are the same where it is one number.
 
-    Attributes:
-        name:
-            What it is about, such as ``"disk_fingerprints"``.
-        low:
-            The least that is expected.
-        high:
-            The most that is expected; the same where the number is one.
-        unit:
-            ``"bytes"``, ``"times an empty search"``, ``"terms"``, ``"documents"`` or ``"postings"``.
-        basis:
-            ``"measured"``: so many for each document were measured. ``"modelled"``: computed by the cost model.
-            ``"exact"``: it follows from the lookup plan.
-        up_to:
-            The most documents of the index in which this was measured; ``None`` for an exact figure.
+    *unit*: ``"bytes"``, ``"times an empty search"``, ``"terms"``, ``"documents"`` or ``"postings"``.
+    *basis*: ``"measured"``: so much for each document was measured; ``"modelled"``: from the cost model;
+    ``"exact"``: it follows from what is given, such as the lookup plan.
+    *up_to*: documents of the largest index in which this was measured; ``None`` for an exact figure.
     """
 
     name: str
@@ -63,13 +50,8 @@ class Advice:
     """
     What to set.
 
-    Attributes:
-        setting:
-            A setting of the index, or ``"segments"`` or ``"scripts"``.
-        value:
-            Its value.
-        reason:
-            Why: ``"shard size"``, ``"idle index"``, ``"loading"``, ``"idle cores"`` or ``"fewer terms"``.
+    *setting*: a setting of the index, or ``"segments"`` or ``"scripts"``.
+    *reason*: ``"shard size"``, ``"idle index"``, ``"loading"``, ``"idle cores"`` or ``"fewer terms"``.
     """
 
     setting: str
@@ -82,23 +64,10 @@ class IndexSize:
     """
     The real size of an index.
 
-    Attributes:
-        index:
-            Its name.
-        documents:
-            All documents.
-        fingerprinted:
-            Those with a fingerprint.
-        bytes:
-            Bytes on disk without replicas, of all fields.
-        shards:
-            Primary shards.
-        replicas:
-            Copies of each that are there.
-        segments:
-            Segments of all primary shards together.
-        density:
-            How uneven the fingerprints are: see :class:`IndexStats`.
+    *bytes*: on disk, of all fields, without replicas.
+    *replicas*: copies of each primary shard that exist, not those that the settings ask for.
+    *segments*: of all primary shards together.
+    *density*: how uneven the fingerprints are: see :class:`IndexStats`.
     """
 
     index: str
@@ -205,21 +174,11 @@ MIB = 2**20
 @dataclass(frozen=True, slots=True)
 class LookupCosts:
     """
-    What a lookup costs beyond an empty search, in thousandths of one, on one product.
+    What a lookup costs on one product, in thousandths of an empty search, beyond that search.
 
-    Attributes:
-        always:
-            Of any lookup.
-        term:
-            Of a block term looked up in one segment.
-        posting:
-            Of a posting read.
-        check:
-            Of a document whose distance a script computes.
-        hit:
-            Of a candidate sent to the client.
-        skimmed:
-            Of a candidate that is sent without its id.
+    *always*: for any lookup. *term*: for a block term in one segment. *posting*: for a posting read.
+    *check*: for a document whose distance a script computes.
+    *hit*: for a candidate sent to the client; *skimmed*: for one sent without its id.
     """
 
     always: float
@@ -240,9 +199,7 @@ COSTS: dict[Product, LookupCosts] = {
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """
-    Bytes for each document, from and to, and besides them; and the most documents with which they were measured.
-    """
+    """Bytes for each document, from and to, and besides them; and the most documents with which they were measured."""
 
     low: float
     high: float
@@ -358,7 +315,7 @@ def estimate_growth(
     scripts: bool = True,
 ) -> Size:
     """
-    Return what the index that was *measured* takes, or takes when it has so many *documents*.
+    Return what the index that was *measured* takes, or would take with so many *documents*.
 
     What is not given is as it was measured; the rest is as in :func:`estimate_size`.
     """

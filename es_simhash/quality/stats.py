@@ -1,8 +1,4 @@
-"""
-The numbers of an index: documents, duplicates and groups; by size, by distance, over time, by source.
-
-Plain values and what follows from them. No request is made here; ``flows.upkeep.stats`` reads the numbers.
-"""
+"""The numbers of an index as plain values; ``quality.stats_flow`` reads them, and no request is made here."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from es_simhash.errors import count
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
@@ -19,15 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """
-    Documents, and how many of them are duplicates.
-
-    Attributes:
-        documents:
-            All of them, also those without a fingerprint.
-        duplicates:
-            Those that are near-duplicates of their canonical.
-    """
+    """Documents, also those without a fingerprint, and how many of them are duplicates of a canonical."""
 
     documents: int = 0
     duplicates: int = 0
@@ -53,19 +42,11 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class TimeCounts:
     """
-    Documents over time. The intervals fit the years that have 98 % of the documents; the rest is earlier or later.
+    Documents over time: intervals for the years that have 98 % of the documents, and the rest.
 
-    Attributes:
-        field:
-            The date field.
-        interval:
-            ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
-        parts:
-            Start of each interval that has documents, in milliseconds since 1970, with its documents.
-        earlier, later:
-            Documents before and after these years.
-        without:
-            Documents without a date.
+    *interval*: ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
+    *parts*: by the start of each interval that has documents, in milliseconds since 1970.
+    *earlier*, *later*: documents before and after these years. *without*: documents without a date.
     """
 
     field: str
@@ -90,19 +71,11 @@ class TimeCounts:
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
     """
-    Documents by source. A document with several sources counts in each.
+    Documents by source; a document with several sources counts in each.
 
-    Attributes:
-        field:
-            The field that says where a document comes from.
-        parts:
-            The sources with the most duplicates, first; then with the most documents.
-        others:
-            All other sources together.
-        number:
-            How many different sources there are.
-        without:
-            Documents without a source.
+    *parts*: the sources with the most duplicates, then with the most documents. *others*: all other sources
+    together.
+    *number*: how many different sources there are. *without*: documents without a source.
     """
 
     field: str
@@ -125,15 +98,9 @@ class SourceCounts:
 @dataclass(frozen=True, slots=True)
 class GroupSize:
     """
-    One of the largest groups.
+    One of the largest groups; its *id* is that of its canonical, and the canonical counts among *documents*.
 
-    Attributes:
-        id:
-            Name of the group: the id of its canonical.
-        documents:
-            Number of its documents, the canonical included.
-        text:
-            Beginning of the text of its canonical; ``None`` where no text was asked for, or none was found.
+    *text*: beginning of the text of the canonical; ``None`` if no text was asked for, or none was found.
     """
 
     id: str
@@ -150,18 +117,11 @@ class GroupCounts:
     """
     How many groups of two or more documents there are.
 
-    Attributes:
-        sizes:
-            For each number of documents, how many groups have it; smallest first.
-        largest:
-            The largest groups, largest first.
-        without_canonical:
-            Groups, also of one document, whose canonical is not among the documents counted.
-        lost:
-            Number of documents of these groups: they name a canonical that is not there.
-        several_canonicals:
-            Groups with more than one canonical: several indices have a document of that id, and their groups of that
-            name count as one.
+    *sizes*: number of groups by number of documents, smallest first. *largest*: largest first.
+    *without_canonical*: groups, also of one document, whose canonical is not among the documents counted.
+    *lost*: number of documents of these groups: they name a canonical that is not there.
+    *several_canonicals*: groups with more than one canonical: several indices have a document of that id, and
+    their groups of that name count as one.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
@@ -255,9 +215,7 @@ class Stats(Tabular):
         }
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """
-        Return a row for each size of groups, distance, interval of time and source; ``by`` says of which it is.
-        """
+        """Return a row for each size of groups, distance, interval of time and source; ``by`` says of which it is."""
         plain = self.to_dict()
         rows = [{"by": "size", "value": each["size"], "groups": each["groups"]} for each in plain["sizes"]]
         rows += [
@@ -273,8 +231,8 @@ class Stats(Tabular):
         share = "" if self.share is None else f" ({self.share:.1%})"
         several = self.groups.several_canonicals
         return (
-            f"{self.index}: {self.documents:,} documents, {self.duplicates:,} duplicates{share}, "
-            f"{self.groups.number:,} groups" + (f" ({several:,} with several canonicals)" if several else "")
+            f"{self.index}: {count(self.documents, 'document')}, {count(self.duplicates, 'duplicate')}{share}, "
+            f"{count(self.groups.number, 'group')}" + (f" ({several:,} with several canonicals)" if several else "")
         )
 
     def _sheets(self) -> Sequence[Sheet]:
@@ -293,13 +251,7 @@ class Stats(Tabular):
 
 
 def utc_text(milliseconds: int) -> str:
-    """
-    Return a moment as ISO 8601; one that Python's calendar does not have as its milliseconds since 1970.
-
-    Examples:
-        >>> utc_text(1_700_000_000_000)
-        '2023-11-14T22:13:20Z'
-    """
+    """Return a moment, in milliseconds since 1970, as ISO 8601, or as ``"N ms"`` if Python's calendar lacks it."""
     try:
         return (_EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
     except OverflowError:

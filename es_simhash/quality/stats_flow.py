@@ -1,14 +1,8 @@
 """
-Counts groups by their number of documents, exactly, however many there are.
-
-A ``terms`` aggregation returns only the largest groups, and a ``cardinality`` aggregation estimates their number. So
-all groups that have a duplicate are read here, a page at a time. No document is read.
-
-Counts documents over time, in intervals that fit the dates an index has. No document is read.
-
 Reads the numbers of an index: documents, duplicates, groups, over time, by source. Nothing is written.
 
-Every number is counted by the server over all documents, and none is an estimate.
+The server counts all documents; no number is an estimate. A ``terms`` aggregation returns only the largest
+groups and ``cardinality`` estimates, so all groups with a duplicate are read here, a page at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from es_simhash.arguments import check_field
-from es_simhash.dashboards.mapping_faults import find_field_faults, node_of
+from es_simhash.dashboards.subject import find_field_faults, node_of
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_regrouping
@@ -49,12 +43,10 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
 
-    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, and
-    each other at the documents of its own names, so the time grows with the number of documents. Memory: one page, and
-    a number for each different size.
-
-    Raises:
-        IncompleteSearchError: If some documents could not be counted.
+    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates,
+    each other one at the documents of its page, so the time grows with the number of documents.
+    Memory: one page, and a number for each different size.
+    Raises IncompleteSearchError if some documents could not be counted.
     """
     duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
     canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
@@ -126,21 +118,7 @@ Years = Mapping[int, Count]
 def count_over_time(
     index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
 ) -> Flow[TimeCounts]:
-    """
-    Return the documents that match *clauses* by the date in *field*, in at most about 100 intervals.
-
-    Cost: three searches.
-
-    Args:
-        index:
-            What to search.
-        field:
-            A date field.
-        clauses:
-            Queries that the counted documents match.
-        duplicates:
-            The query that duplicates match.
-    """
+    """Return the documents by the date in *field*, in at most about 100 intervals; costs three searches."""
     counted = {"duplicates": {"filter": duplicates}}
     without = {"filter": {"bool": {"must_not": [{"exists": {"field": field}}]}}, "aggs": counted}
     years = {"date_histogram": _histogram(field, "year"), "aggs": counted}
@@ -213,21 +191,10 @@ _CANONICALS = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
     """
-    What is counted, and by what: the keyword arguments of the client's method.
+    The keyword arguments of the client's method, checked: what is counted, and by what.
 
-    Attributes:
-        time_field:
-            Date field of the documents.
-        source_field:
-            Keyword field that says where a document comes from.
-        text_field:
-            Field whose text is shown of the largest groups.
-        filter:
-            A query, or several; only documents that match all of them are counted.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    *source_field*: a keyword field. *text_field*: its text is shown for the largest groups.
+    *filter*: a query, or several that all must match; only such documents are counted.
     """
 
     time_field: str | None = None
@@ -241,21 +208,19 @@ class StatsOptions:
             name = getattr(self, role)
             # Servers take a star for the names of several fields. All other names are data: what is mapped can be read.
             if name is not None and "*" in check_field(role, name):
-                raise InvalidInputError(f"{role} {shorten(name)} names several fields: give a field as it is mapped")
+                raise InvalidInputError(
+                    f"{role} {shorten(name)} names several fields: give the full name of one field in the mapping"
+                )
 
 
 def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
     """
     Return the numbers of *index*.
 
-    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
-    for every 10,000 sources. The numbers come from several searches: documents that are written meanwhile are in some
-    of them.
-
-    Raises:
-        MappingError: If the index lacks our fields, or its grouping is being changed.
-        InvalidInputError: If a field is not mapped, or cannot be counted.
-        IncompleteSearchError: If some documents could not be counted.
+    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and
+    about one for every 10,000 sources.
+    The numbers come from several searches: documents that are written meanwhile are in some of them only.
+    Raises MappingError if the grouping of the index is changed meanwhile.
     """
     check_index(index)
     resolved = yield from _resolve(context, index)
@@ -312,7 +277,7 @@ def _check_fields(resolved: Resolved, options: StatsOptions) -> None:
         return
     for fault in find_field_faults(options.time_field, options.source_field, options.text_field, resolved.mappings):
         if fault.is_fatal:
-            raise InvalidInputError(f"{fault}: give a field as it is mapped")
+            raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
 
 
 def _is_keyword(resolved: Resolved, field: str) -> bool:

@@ -1,8 +1,4 @@
-"""
-Documents with their texts, and pairs of them whose similarity is known.
-
-This module checks values; the caller reads the files.
-"""
+"""Checks documents with texts, and pairs of them whose similarity is known; the caller reads the files."""
 
 from __future__ import annotations
 
@@ -42,19 +38,7 @@ class Truth:
 
 
 def read_documents(documents: Iterable[Mapping[str, Any]], *, text_field: str = "text") -> dict[str, str]:
-    """
-    Return the texts of *documents* by id, in order; one without text has an empty one.
-
-    Args:
-        documents:
-            Mappings with an ``id`` and a text.
-        text_field:
-            Name of the text.
-
-    Raises:
-        TypeError: If a document is not a mapping.
-        InvalidInputError: If one has no id, an id comes twice, a text is not a string, or there is no document.
-    """
+    """Return the texts of *documents* by id, in order; a document without text has an empty one."""
     texts: dict[str, str] = {}
     for number, document in enumerate(documents, 1):
         if not isinstance(document, Mapping):

@@ -1,34 +1,28 @@
-"""
-Measures schemes and distances with a sample of the texts of an index. Reads only.
-
-``quality.edits`` makes the edits, ``real_pairs`` reads pairs of documents that the index has, and ``quality.tuning``
-computes the figures.
-"""
+"""Reads a sample of an index to measure schemes and distances with it; ``quality.tuning`` computes the figures."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import Scheme, get_scheme
-from es_simhash.lookup.index_stats_flow import index_stats
 from es_simhash.lookup.plan_cost import estimate, plan_lookup
+from es_simhash.lookup.question_flow import index_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
-from es_simhash.quality.real_pairs_flow import LOOKUPS, read_real_pairs
-from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
+from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.texts.presets import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.names import Index, Key, check_index, document_key, index_key
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
 
 if TYPE_CHECKING:
@@ -54,11 +48,8 @@ def tune(
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
 
-    Writes nothing. The index does not need our fields; without them, the caller must name the text field.
-
-    Raises:
-        InvalidInputError: If the text field is unknown, or no sampled document has text.
-        IncompleteSearchError: If the index does not exist.
+    The index does not need the fields of this library; without them, the caller must name the text field.
+    An index that does not exist raises IncompleteSearchError.
     """
     check_sample(sample)
     check_seed(seed)
@@ -97,19 +88,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """
-    Documents drawn from an index.
-
-    Attributes:
-        sampled:
-            Key and text of each.
-        documents:
-            How many documents with text the index has.
-        reasons:
-            Why some could not be drawn or counted.
-        notes:
-            What to know about the sample.
-    """
+    """Documents with text drawn from an index (key and text), and how many *documents* with text it has."""
 
     sampled: Sequence[tuple[Key, str]]
     documents: int
@@ -123,12 +102,7 @@ class _Drawn:
 
 
 def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_Drawn]:
-    """
-    Draw *sample* documents with text.
-
-    Raises:
-        InvalidInputError: If there is none.
-    """
+    """Draw *sample* documents with text, or raise InvalidInputError if there is none."""
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
@@ -191,14 +165,16 @@ def _measure(
         schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
     real = dict([pairs_of] if pairs_of else [])
     all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
+    near = cache(partial(tuning.near_in_sample, edited))
     figures = [
         row
         for scheme in schemes
-        for row in tuning.measure_scheme(edited, scheme, documents=documents, pairs=real.get(scheme))
+        for row in tuning.measure_scheme(edited, scheme, documents=documents, pairs=real.get(scheme), near=near(scheme))
     ]
     presets = []
     for preset in PRESETS.values():
-        measured = tuning.measure_preset(edited, noisy, preset.name, get_scheme(preset.scheme), documents=documents)
+        scheme = get_scheme(preset.scheme)
+        measured = tuning.measure_preset(edited, noisy, preset.name, scheme, documents=documents, near=near(scheme))
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
     means = {

@@ -1,9 +1,8 @@
 """
-Measures what schemes and distances find in texts like the user's own, and how much of that is right.
+Measures what schemes and distances find in sampled texts, and how much of it is right; makes no request.
 
-Recall is measured with edited copies of a sample: it is known that each of them should be found. Precision is measured
-with pairs of real documents, because an index has its own share of duplicates, and edited copies have another one. No
-request is made here; ``flows.upkeep.tune`` reads the sample, and ``flows.upkeep.real_pairs`` the pairs.
+Recall is measured with edited copies of a sample, because each of them should be found; precision with pairs
+that the index really has (``quality.real_pairs``), because its share of duplicates is not that of the copies.
 """
 
 from __future__ import annotations
@@ -19,12 +18,10 @@ from numpy.typing import NDArray
 
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.lookup.verification import measure_of
+from es_simhash.lookup.options import measure_of
 from es_simhash.quality.edits import EDITS, Edit, Scripts
 from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
-from es_simhash.tables.curve import draw_shares
-from es_simhash.tables.markup import Html
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs
 from es_simhash.texts.measures import WORD_SHINGLES
@@ -42,17 +39,8 @@ class Edited:
     """
     A sample of texts and edited copies of them.
 
-    Attributes:
-        originals:
-            The texts.
-        copies:
-            The edited copies.
-        origins:
-            For each copy the position of its original.
-        kinds:
-            For each copy the kind of its edit.
-        similarity:
-            Shingle Jaccard similarity of each copy and its original.
+    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the
+    shingle Jaccard similarity of the two.
     """
 
     originals: tuple[str, ...]
@@ -63,9 +51,7 @@ class Edited:
 
 
 def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = EDITS) -> Edited:
-    """
-    Return *texts* with one edited copy of each kind of *edits* that applies; the same for the same seed.
-    """
+    """Return *texts* with one edited copy of each kind of *edits* that applies; the same for the same seed."""
     chance = Random(seed)
     copies, origins, kinds = [], [], []
     for place, text in enumerate(texts):
@@ -84,25 +70,14 @@ def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = E
 @dataclass(frozen=True, slots=True)
 class SchemeFigures:
     """
-    What a scheme finds at a distance, before verification.
+    What a scheme finds at a distance, in bits, before verification.
 
-    Attributes:
-        scheme:
-            The scheme.
-        max_distance:
-            The distance in bits.
-        recall:
-            Share of the edited copies within it; ``None`` without copies.
-        by_edit:
-            The same by kind of edit.
-        unrelated:
-            Documents of the whole index expected within it of a text they have nothing to do with.
-        precision:
-            Of the pairs of documents within it that the index really has, the share whose texts are at least 80 % the
-            same: how much would be right if duplicates were judged by their bits alone. ``None`` where no such pair was
-            seen.
-        pairs:
-            How many pairs were compared for the precision.
+    *recall*: share of the edited copies within the distance; ``None`` without copies. *by_edit*: the same by kind
+    of edit.
+    *unrelated*: how many unrelated documents of the whole index are expected within the distance of a text.
+    *precision*: share of the real pairs within the distance whose texts are at least 80 % the same, so what the
+    bits alone would get right; ``None`` if no such pair was seen.
+    *pairs*: how many pairs were compared for the precision.
     """
 
     scheme: str
@@ -119,21 +94,12 @@ class PresetFigures:
     """
     What a preset finds, verified.
 
-    Attributes:
-        preset:
-            Its name.
-        max_distance, similarity:
-            Its distance in bits and its bound.
-        recall:
-            Share of the edited copies that it reports.
-        noise_recall:
-            Share that it reports of copies in which 2 % of the letters are wrong.
-        recall_above_bound:
-            The same among the copies whose similarity is at or above the bound: what the distance alone costs.
-        unrelated:
-            Documents expected to be fetched for verification and dropped, at each lookup.
-        candidates, milliseconds:
-            The planner's estimate for a lookup; ``None`` without an index.
+    *recall*: share of the edited copies that it reports. *noise_recall*: the same for copies with 2 % wrong
+    letters.
+    *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone
+    costs.
+    *unrelated*: documents expected to be fetched for verification and dropped, at each lookup.
+    *candidates*, *milliseconds*: the planner's estimate for a lookup; ``None`` without an index.
     """
 
     preset: str
@@ -152,27 +118,12 @@ class Tuning(Tabular):
     """
     Figures for texts like those of an index, and the recommended preset.
 
-    Attributes:
-        index:
-            Where the sample is from.
-        documents:
-            Documents with a text there.
-        sampled:
-            How many were drawn.
-        copies:
-            Edited copies made, by kind.
-        similarity:
-            Their mean similarity to the original, by kind.
-        schemes:
-            Figures by scheme and distance.
-        presets:
-            Figures by preset, for the scheme that the index has, or the preset's own.
-        recommended:
-            Name of the cheapest preset that reports nearly as many copies as the best one; ``None`` without copies.
-        notes:
-            What to know about the figures.
-        reasons:
-            Why some documents could not be drawn or counted; empty if all could.
+    *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean
+    similarity.
+    *presets*: each measured with the preset's scheme, whatever scheme the index has.
+    *recommended*: the cheapest preset that reports nearly as many copies as the best one; ``None`` without
+    copies.
+    *reasons*: why some documents could not be drawn or counted; empty if all could.
     """
 
     index: str
@@ -228,23 +179,25 @@ def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def measure_scheme(
-    edited: Edited, scheme: Scheme, *, documents: int, pairs: RealPairs | None = None
+    edited: Edited,
+    scheme: Scheme,
+    *,
+    documents: int,
+    pairs: RealPairs | None = None,
+    near: NearInSample | None = None,
 ) -> list[SchemeFigures]:
     """
-    Return what *scheme* finds at each of the distances.
+    Return what *scheme*, which takes text, finds at each of :data:`DISTANCES`.
 
-    Args:
-        edited:
-            The sample.
-        scheme:
-            A scheme that takes text.
-        documents:
-            Documents in the whole index, for what a lookup there would return.
-        pairs:
-            Pairs that the index has with this scheme; by default those that the sampled texts have among themselves.
+    *documents*: documents in the whole index, for what a lookup there would return.
+    *pairs*: pairs that the index has with this scheme; by default those that the sampled texts have among
+    themselves.
+    *near*: what :func:`near_in_sample` gave for this scheme.
     """
-    distance, unrelated, sampled = _measure(edited, scheme, documents)
-    real = sampled if pairs is None else pairs
+    near = near or near_in_sample(edited, scheme)
+    distance = _distances(edited, scheme)
+    unrelated = _unrelated(near, count=len(edited.originals), documents=documents)
+    real = _real_pairs(edited, near, scheme) if pairs is None else pairs
     figures = []
     for wanted in DISTANCES:
         found = distance <= wanted
@@ -256,28 +209,17 @@ def measure_scheme(
     return figures
 
 
-def measure_preset(edited: Edited, noisy: Edited, name: str, scheme: Scheme, *, documents: int) -> PresetFigures:
-    """
-    Return what the preset *name* reports with fingerprints of *scheme*.
-
-    Args:
-        edited:
-            The sample with edited copies.
-        noisy:
-            The same with copies that have wrong letters.
-        name:
-            The preset.
-        scheme:
-            A scheme that takes text.
-        documents:
-            Documents in the whole index.
-    """
+def measure_preset(
+    edited: Edited, noisy: Edited, name: str, scheme: Scheme, *, documents: int, near: NearInSample | None = None
+) -> PresetFigures:
+    """Return what the preset *name* reports with fingerprints of *scheme* in an index of so many *documents*."""
     preset = PRESETS[name]
-    near, similar = _report(edited, preset, scheme)
-    recall = float((near & similar).mean()) if near.size else None
-    above = float(near[similar].mean()) if similar.any() else None
+    found, similar = _report(edited, preset, scheme)
+    recall = float((found & similar).mean()) if found.size else None
+    above = float(found[similar].mean()) if similar.any() else None
     at = preset.max_distance
-    _, unrelated, _ = _measure(edited, scheme, documents)
+    near_texts = near or near_in_sample(edited, scheme)
+    unrelated = _unrelated(near_texts, count=len(edited.originals), documents=documents)
     near_noise, similar_noise = _report(noisy, preset, scheme)
     noise_recall = float((near_noise & similar_noise).mean()) if near_noise.size else None
     return PresetFigures(name, at, preset.similarity, recall, above, unrelated[at], noise_recall)
@@ -297,10 +239,10 @@ def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
     """
-    Return the strictest preset whose recall is at most 0.02 below the best recall.
+    Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first.
 
-    Presets that compare letters are left to the reader: nobody can tell from a sample whether other letters are errors
-    or other numbers.
+    Presets that compare letters are left out: no sample can tell whether other letters are errors or other
+    numbers.
     """
     known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
     if not known:
@@ -310,9 +252,7 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
 
 
 def note_noise(pairs: RealPairs) -> list[str]:
-    """
-    Return what to know about texts that are the same by their letters and not by their words; empty without any.
-    """
+    """Return what to know about texts that are the same by their letters and not by their words; empty without any."""
     same, by_letters = pairs.count_by_letters()
     if not by_letters:
         return []
@@ -333,35 +273,40 @@ def note_scripts(scripts: Scripts) -> str:
     )
 
 
-def _measure(edited: Edited, scheme: Scheme, documents: int) -> tuple[NDArray[np.int64], dict[int, float], RealPairs]:
-    """
-    Return the distance of each copy to its original, unrelated documents expected within each distance, and the pairs
-    that the sampled texts have among themselves.
+@dataclass(frozen=True, slots=True)
+class NearInSample:
+    """Pairs of sampled texts within the largest distance: their places, bits, and how similar their words are."""
 
-    Unrelated are pairs of sampled texts below a similarity of one half.
-    """
-    distance = _distances(edited, scheme)
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
+def near_in_sample(edited: Edited, scheme: Scheme) -> NearInSample:
+    """Return the pairs of sampled texts that *scheme* finds near. The texts of each are compared: call it once."""
     values, known = fingerprint_array(edited.originals, scheme=scheme)
-    count = len(edited.originals)
     places = np.flatnonzero(known)
-    distances: list[NDArray[Any]] = [np.empty(0, np.int64)]
-    lefts: list[NDArray[Any]] = [np.empty(0, np.int64)]
-    similarities: list[NDArray[Any]] = [np.empty(0, np.float64)]
-    letters: list[NDArray[Any]] = [np.empty(0, np.float64)]
-    for pairs in near_pairs(values[places], max(DISTANCES)):
-        jaccard, _ = compare_pairs(edited.originals, places[pairs.left], places[pairs.right])
-        distances.append(pairs.distance.astype(np.int64))
-        lefts.append(places[pairs.left])
-        similarities.append(jaccard)
-        sides = places[pairs.left], places[pairs.right]
-        letters.append(compare_pairs(edited.originals, *sides, measure=LETTER_EDITS, bound=SAME_LETTERS)[0])
-    apart, similarity = np.concatenate(distances), np.concatenate(similarities)
-    counts = np.bincount(apart[similarity < _RELATED], minlength=max(DISTANCES) + 1)
+    none = np.empty((3, 0), np.int64)
+    found = [(each.left, each.right, each.distance) for each in near_pairs(values[places], max(DISTANCES))]
+    left, right, distance = np.concatenate([none, *map(np.array, found)], axis=1)
+    left, right = places[left], places[right]
+    similarity, _ = compare_pairs(edited.originals, left, right, measure=WORD_SHINGLES.after(scheme))
+    return NearInSample(left, right, distance, similarity)
+
+
+def _unrelated(near: NearInSample, *, count: int, documents: int) -> dict[int, float]:
+    """Return, by distance, how many documents that are no duplicates a lookup finds, by a sample of *count* texts."""
+    counts = np.bincount(near.distance[near.similarity < _RELATED], minlength=max(DISTANCES) + 1)
     # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
-    unrelated = {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
-    weights, sampled = np.ones(apart.size), np.concatenate(lefts)
-    return distance, unrelated, RealPairs(apart, similarity, weights, sampled, np.concatenate(letters))
+    return {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
+
+
+def _real_pairs(edited: Edited, near: NearInSample, scheme: Scheme) -> RealPairs:
+    measure = LETTER_EDITS.after(scheme)
+    letters, _ = compare_pairs(edited.originals, near.left, near.right, measure=measure, bound=SAME_LETTERS)
+    return RealPairs(near.distance, near.similarity, np.ones(near.distance.size), near.left, letters)
 
 
 def _distances(edited: Edited, scheme: Scheme) -> NDArray[np.int64]:

@@ -1,5 +1,1 @@
-"""
-Removing duplicates, without a server: the plan file, the archive, and the guard rails. Pure apart from these files.
-
-What is planned and applied is decided in ``flows.removal``. Nothing here searches.
-"""
+"""Removal of duplicates: plan, review, apply with an archive, restore, tag. Duplicates are decided in ``groups``."""

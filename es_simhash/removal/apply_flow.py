@@ -1,31 +1,32 @@
 """
-Applying a plan of removal: archive, delete, and see that every canonical is still there.
+Applies a plan of removal: archive, delete, and check that every canonical is still there.
 
 For each batch of lines, in this order:
 
-1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. Both must have the version that
-   was planned, in the index that was planned (by its UUID). A line that does not fit is kept, and says why.
+1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. Both must have the
+   planned version, in the planned index (by its UUID). A line that does not fit is kept, and its record says
+   why.
 2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step.
 3. *Delete.* Each is deleted only in the version that was planned. A lost answer is judged by reading again.
-4. *Check.* The canonicals are read again. What was deleted for one that is gone, or changed, is created again from the
-   archived text.
+4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
+   changed is created again from the archived text.
 
-At the end, whatever names a removed document is put right: its tags are taken away, its group is decided again.
+At the end, what names a removed document is corrected: its tags are removed, its group is decided again.
 
-A process may be killed at any point; with the same files the next one goes on. For a line it then finds:
+A process may be killed at any point; the next one continues with the same files. For each line it finds:
 
-=================== ================== ==========================================================================
+=================== ================== ========================================================================
 in the archive      in the index       what is done
-=================== ================== ==========================================================================
+=================== ================== ========================================================================
 no                  planned version    steps 2 to 4
 no                  gone, or changed   nothing: another program did that
 yes                 planned version    steps 3 and 4: it was archived, and not deleted
 yes                 gone               step 4: it was deleted by an earlier run
 yes                 another version    nothing: it came back in step 4, or another program wrote it
-=================== ================== ==========================================================================
+=================== ================== ========================================================================
 
-So a document is in the archive whenever it is gone. Two runs whose plans are opposite may each delete what the other
-keeps; the one that checks last finds its canonical gone, and brings its duplicate back.
+So a document is in the archive whenever it is gone. Two runs with opposite plans may each delete what the
+other keeps; the run that checks last finds its canonical gone, and creates its duplicate again.
 """
 
 from __future__ import annotations
@@ -40,21 +41,19 @@ from es_simhash.arguments import FilePath, check_function, check_input, check_ou
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
-from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_documents
 from es_simhash.removal.files import refuse_archive_name
-from es_simhash.removal.guards import Excess, Share, refuse_excess
 from es_simhash.removal.indices_flow import SIZES, RemovalSizes, count_shares, read_uuids
 from es_simhash.removal.judge import judge_removal, state_of
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, PlanHeader, PlannedRemoval
+from es_simhash.removal.records import Archived, Excess, PlanHeader, PlannedRemoval, Share, refuse_excess
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
-from es_simhash.removal.results import AGAIN, Deduped, DedupedKind
+from es_simhash.removal.results import AGAIN, DuplicateKind, DuplicateResult
 from es_simhash.removal.tags_flow import untag_removed
-from es_simhash.transport.keys import Key
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of
-from es_simhash.transport.refresh_flow import now, refresh
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
+from es_simhash.transport.retry_flow import ask, now, refresh
 from es_simhash.writes.targets_flow import refuse_updates
 
 Items = Mapping[Key, Mapping[str, Any]]
@@ -67,21 +66,17 @@ def apply_removal(
     context: Context | None = None,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
+    dry_run: bool = False,
 ) -> Flow[bool]:
     """
-    Remove what the plan in the file *path* names; emit a :class:`Deduped` for each line.
+    Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
 
-    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups made
-    right: an ingest that tags by arrival may have made a document canonical that does not stay. Returns whether nothing
-    is left that the same call could do.
-
-    Cost, for every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches
-    for every 1,000 canonicals that have duplicates, and what reconciling the groups without canonical costs.
-
-    Raises:
-        InvalidInputError: If the plan or the archive cannot be used, or the archive cannot be written; what was deleted
-            before is in the archive.
-        GuardRailError: If a larger share would be removed than the plan allows, by the present numbers.
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups
+    are corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for
+    every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for
+    every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an
+    error, the archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges
+    each line by the present index, and writes nothing, no archive either.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
@@ -98,6 +93,8 @@ def apply_removal(
         mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
         yield from refuse_updates(standing, mappings)
     view = yield from _standing_view(plan.header, standing)
+    if dry_run:
+        return (yield from _judge_all(plan, archive, view, standing, sizes))
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
             yield from _check_guards(plan, writer, view, standing, sizes)
@@ -107,7 +104,7 @@ def apply_removal(
         restored: set[str] = set()
         deleted = 0
         batch = _Batch(plan, writer)
-        with noting(lambda: f"{deleted + batch.gone:,} documents were deleted, and {archive} has each of them"):
+        with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
             while lines := (yield Compute(_take, (removals, sizes.removed))):
                 records = yield from batch.carry_out(lines)
                 batch = _Batch(plan, writer)
@@ -116,6 +113,7 @@ def apply_removal(
                     is_done = is_done and record.kind not in AGAIN
                     # What another run of the plan deleted is gone, too; what came back names its former canonical.
                     gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
+                    gone |= {record.canonical} if record.kind == "canonical_missing" else set()
                     restored |= {record.id} if record.action == "restored" else set()
                     yield Emit(record)
                 done += len(lines)
@@ -131,6 +129,27 @@ def apply_removal(
                 own = replace(context, prefix=prefix)
                 settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
                 is_done = is_done and settled
+    return is_done
+
+
+def _judge_all(
+    plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
+) -> Flow[bool]:
+    """Emit what would become of each line that no earlier run carried out; return whether a repeat says the same."""
+    held: ArchivedKeys = yield Compute(ArchivedKeys, (archive, plan.sha256))
+    if standing:
+        yield from _check_guards(plan, held, view, standing, sizes)
+    is_done, done, removals = True, 0, plan.removals()
+    while lines := (yield Compute(_take, (removals, sizes.removed))):
+        records: dict[int, DuplicateResult] = {}
+        fitting, items = yield from _read(plan, lines, records, with_source=False)
+        _, to_delete = _judge(fitting, items, held, records)
+        records |= {number: DuplicateResult.of(fitting[number], "would delete") for number in to_delete}
+        for _, record in sorted(records.items()):
+            is_done = is_done and record.kind not in AGAIN
+            yield Emit(record)
+        done += len(lines)
+        yield Tell(Progress(done, len(plan), "comparing documents"))
     return is_done
 
 
@@ -154,7 +173,7 @@ def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]
 
 
 def _check_guards(
-    plan: Plan, writer: ArchiveWriter, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+    plan: Plan, writer: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
 ) -> Flow[None]:
     """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
     guards = plan.header.guards
@@ -177,13 +196,14 @@ def _check_guards(
 
 
 def _count_done(
-    plan: Plan, writer: ArchiveWriter, sizes: RemovalSizes, *, everywhere: bool
+    plan: Plan, writer: ArchivedKeys, sizes: RemovalSizes, *, everywhere: bool
 ) -> Flow[tuple[int, Counter[str]]]:
     """
     Return how many lines an earlier run has carried out, and how many of these have each protected value.
 
-    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
-    this archive are looked at, or *everywhere* all of the plan: a run with another archive may have deleted them.
+    A document that was archived, and that the server then refused to delete, is still to be removed. Only
+    documents in this archive are read, or with *everywhere* all of the plan: a run with another archive may have
+    deleted them.
     """
     done, by_value = 0, Counter[str]()
     if not len(writer) and not everywhere:
@@ -199,13 +219,48 @@ def _count_done(
     return done, by_value
 
 
+def _read(
+    plan: Plan, lines: Sequence[PlannedRemoval], records: dict[int, DuplicateResult], *, with_source: bool
+) -> Flow[tuple[dict[int, PlannedRemoval], Items]]:
+    """Return the lines whose indices are those of the plan, and their documents as they are; note the other lines."""
+    uuids = yield from read_uuids(sorted({name for each in lines for name in _indices(each)}))
+    fitting: dict[int, PlannedRemoval] = {}
+    for number, each in enumerate(lines):
+        if all(uuids.get(name) == plan.header.index_uuids.get(name) for name in _indices(each)):
+            fitting[number] = each
+        else:
+            records[number] = DuplicateResult.of(each, "kept", "index_replaced")
+    documents = [each.document.key for each in fitting.values()]
+    canonicals = [each.canonical.key for each in fitting.values()]
+    items = yield from read_documents([*documents, *canonicals], source=documents if with_source else ())
+    return fitting, items
+
+
+def _judge(
+    lines: Mapping[int, PlannedRemoval], items: Items, held: ArchivedKeys, records: dict[int, DuplicateResult]
+) -> tuple[list[int], list[int]]:
+    """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
+    before, to_delete = [], []
+    for number, each in lines.items():
+        key = each.document.key
+        verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=held.holds(key))
+        if verdict == "delete":
+            to_delete.append(number)
+        elif verdict == "deleted_before":
+            before.append(number)
+        else:
+            detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
+            records[number] = DuplicateResult.of(each, "kept", verdict, detail)
+    return before, to_delete
+
+
 class _Batch:
     """Carries out some lines of a plan."""
 
     def __init__(self, plan: Plan, writer: ArchiveWriter) -> None:
         self._plan = plan
         self._writer = writer
-        self._records: dict[int, Deduped] = {}
+        self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
         self._restored = 0
@@ -215,39 +270,15 @@ class _Batch:
         """How many of the documents are known to be deleted, now or by an earlier run."""
         return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
 
-    def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[Deduped]]:
+    def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[DuplicateResult]]:
         """Return the record of each line, in order."""
-        uuids = yield from read_uuids(sorted({name for each in lines for name in _indices(each)}))
-        fitting: dict[int, PlannedRemoval] = {}
-        for number, each in enumerate(lines):
-            if all(uuids.get(name) == self._plan.header.index_uuids.get(name) for name in _indices(each)):
-                fitting[number] = each
-            else:
-                self._records[number] = Deduped.of(each, "kept", "index_replaced")
-        documents = [each.document.key for each in fitting.values()]
-        canonicals = [each.canonical.key for each in fitting.values()]
-        items = yield from read_documents([*documents, *canonicals], source=documents)
-        self._before, to_delete = self._judge(fitting, items)
+        fitting, items = yield from _read(self._plan, lines, self._records, with_source=True)
+        self._before, to_delete = _judge(fitting, items, self._writer, self._records)
         archived = yield from self._archive([fitting[number] for number in to_delete], items)
         yield from delete_documents([fitting[number].document for number in to_delete], self._deletions)
         deleted = self._note(fitting, to_delete)
         yield from self._check(fitting, deleted, archived)
         return [self._records[number] for number in range(len(lines))]
-
-    def _judge(self, lines: Mapping[int, PlannedRemoval], items: Items) -> tuple[list[int], list[int]]:
-        """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
-        before, to_delete = [], []
-        for number, each in lines.items():
-            key = each.document.key
-            verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=self._writer.holds(key))
-            if verdict == "delete":
-                to_delete.append(number)
-            elif verdict == "deleted_before":
-                before.append(number)
-            else:
-                detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
-                self._records[number] = Deduped.of(each, "kept", verdict, detail)
-        return before, to_delete
 
     def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[dict[Key, Archived]]:
         """Put the documents into the archive, except those that are there; return all of them."""
@@ -282,9 +313,9 @@ class _Batch:
             if deletion.is_deleted:
                 deleted.append(number)
             elif deletion.refusal is None:
-                self._records[number] = Deduped.of(each, "kept", "changed")
+                self._records[number] = DuplicateResult.of(each, "kept", "changed")
             else:
-                self._records[number] = Deduped.of(each, "kept", "refused", str(deletion.refusal))
+                self._records[number] = DuplicateResult.of(each, "kept", "refused", str(deletion.refusal))
         return deleted
 
     def _check(
@@ -293,7 +324,7 @@ class _Batch:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
         gone = [*self._before, *deleted]
         items = yield from read_documents([lines[number].canonical.key for number in gone])
-        lost: dict[int, DedupedKind] = {}
+        lost: dict[int, DuplicateKind] = {}
         now_deleted = set(deleted)
         for number in gone:
             state = state_of(lines[number].canonical, items[lines[number].canonical.key])
@@ -305,16 +336,16 @@ class _Batch:
             elif state == "changed" and number in now_deleted:
                 lost[number] = "canonical_changed"
             else:
-                self._records[number] = Deduped.of(lines[number], "deleted")
+                self._records[number] = DuplicateResult.of(lines[number], "deleted")
         keys = {number: lines[number].document.key for number in lost}
         texts = {**(yield Compute(self._writer.find, (list(set(keys.values()) - archived.keys()),))), **archived}
         outcomes = yield from put_back([texts[key] for key in keys.values()])
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:
                 self._restored += 1
-                self._records[number] = Deduped.of(lines[number], "restored", lost[number])
+                self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
             else:
-                self._records[number] = Deduped.of(lines[number], "deleted", "not_restored", str(outcome.error))
+                self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))
 
 
 def _indices(removal: PlannedRemoval) -> tuple[str, str]:

@@ -1,19 +1,12 @@
 """
-One line of an archive: ``{"_index", "_id", "_routing", "_source", "canonical", "plan", "at"}``.
+The archive of removed documents: format, writing, reading, checking, and the end of an archive that was cut off.
 
-``_source`` is JSON as the server returned it, and ``canonical`` is ``{"index", "id", "routing"}``. Files are read in
-``archive`` and written in ``archive_writer``.
-
-The archive of what was removed: its format, and how it is read and checked. ``archive_writer`` writes it.
-
-It is gzip, with a member for each batch; a new archive begins with an empty member, so it is never an empty file. The
-lines are those of ``archive_line``.
-
-A last member that is not whole is left by a process that is killed, which had deleted none of its documents, or by a
-copy that was cut short, when all of them may be gone; nothing tells the two apart. So readers that allow it read its
-whole lines, and a writer moves it to a file beside the archive. Memory: a line.
-
-The end of an archive that was cut off in a member: what is there, and where it is kept. Knows gzip, but no lines.
+A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
+with ``_source`` as the server returned it. The file is gzip, a member for each batch, which is on the disk before its
+documents are deleted; the first member is empty, so no archive is an empty file. A killed process leaves an
+incomplete last member, of which no document was deleted; a copy that was cut short leaves one of which all may be
+gone. Nothing tells the two apart: readers that allow it read its whole lines, and the writer moves it to a file
+beside the archive. Memory: a batch to write, a line to read.
 """
 
 from __future__ import annotations
@@ -21,27 +14,28 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import count
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.files import LONGEST_LINE, bad_line, refuse_pipe, sync_file, sync_folder
 from es_simhash.removal.records import Archived, take
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 from es_simhash.transport.raw_json import end_of_value, join_members, split_members
 
 
 def to_archive_line(archived: Archived) -> str:
-    """
-    Return the line of *archived*, without its line feed.
-    """
+    """Return the line of *archived*, without its line feed."""
     canonical = archived.canonical
     return join_members(
         {
@@ -59,12 +53,7 @@ def to_archive_line(archived: Archived) -> str:
 
 
 def parse_archive_line(line: str) -> Archived:
-    """
-    Return what :func:`to_archive_line` made *line* of.
-
-    Raises:
-        ValueError: If it is not such a line.
-    """
+    """Return the document that :func:`to_archive_line` wrote as *line*; raise ValueError if it is no such line."""
     plain, source = _split(line)
     if not source.startswith("{"):
         raise ValueError("'_source' is missing or no object")
@@ -94,7 +83,7 @@ def _split(line: str) -> tuple[dict[str, Any], str]:
 CHUNK = 1 << 20
 
 
-ADVICE = "give a file that dedupe --archive has made"
+ADVICE = "give a file that es-simhash apply has made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +91,8 @@ class ArchiveSummary:
     """
     What a whole reading of an archive found.
 
-    Attributes:
-        lines:
-            Number of lines in whole members.
-        size:
-            Length of the whole members in the file, in bytes.
-        is_cut:
-            Whether a last member follows that is not whole.
-        plans:
-            SHA-256 of each plan that the lines name.
-        cut_lines:
-            Number of whole lines in that last member.
-        lacks_lines:
-            Whether lines of it may be missing.
+    *lines* and *size* (bytes) count whole members. *is_cut*: an incomplete member follows, with *cut_lines* whole
+    lines; *lacks_lines*: lines of it may be missing. *plans*: SHA-256 of each plan that the lines name.
     """
 
     lines: int
@@ -126,19 +104,7 @@ class ArchiveSummary:
 
 
 def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
-    """
-    Read the whole archive and return what is in it.
-
-    Args:
-        path:
-            The archive.
-        allow_cut:
-            Whether a last member may be not whole; else that is an error.
-
-    Raises:
-        InvalidInputError: If it is not an archive, or damaged; the message names file and line.
-        OSError: If the file cannot be read.
-    """
+    """Read the whole archive and return what is in it; *allow_cut*: the last member may be incomplete."""
     reader = ArchiveReader(Path(path), allow_cut=allow_cut)
     plans: set[str] = set()
     for archived in reader.read():
@@ -150,9 +116,7 @@ def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
 
 
 def cut_sentence(found: ArchiveSummary) -> str:
-    """
-    Return, for people, what is known of the end of an archive that was cut off.
-    """
+    """Return, for people, what is known of the end of an archive that was cut off."""
     if not found.lacks_lines:
         return f"its last {found.cut_lines:,} lines are whole, and only their checksum is missing"
     return (
@@ -165,28 +129,14 @@ def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archive
     """
     Yield each line of the archive; arguments and errors are those of :func:`check_archive`.
 
-    Whole lines of a last member that is not whole are read too, where that is allowed. Damage is noticed when it is
-    reached: call :func:`check_archive` first where nothing may be done with the lines before it.
+    With *allow_cut*, the whole lines of an incomplete last member are included. Damage is noticed when it is
+    reached: call :func:`check_archive` first if nothing may be done with the lines before it.
     """
     yield from ArchiveReader(Path(path), allow_cut=allow_cut).read()
 
 
 class ArchiveReader:
-    """
-    Reads the lines of an archive, member by member, and counts them.
-
-    Args:
-        path:
-            The archive.
-        allow_cut:
-            Whether a last member may be not whole; else that is an error.
-        size:
-            Length of the part of the file to read; by default all of it.
-
-    Attributes:
-        lines, size, is_cut, cut_lines:
-            What was read so far, as in :class:`ArchiveSummary`.
-    """
+    """Reads the first *size* bytes of an archive (by default all), and counts as in :class:`ArchiveSummary`."""
 
     def __init__(self, path: Path, *, allow_cut: bool = False, size: int | None = None) -> None:
         self._path = path
@@ -293,9 +243,7 @@ HEADER = 10  # bytes before the data of a member of ours; other programs may wri
 
 
 def has_member(path: Path, at: int) -> bool:
-    """
-    Return whether a whole member begins at the position *at* of a file, or later.
-    """
+    """Return whether a whole member begins at the position *at* of a file, or later."""
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         while (at := data.find(EMPTY[:4], at)) >= 0:
             inflate = zlib.decompressobj(wbits=31)
@@ -307,9 +255,7 @@ def has_member(path: Path, at: int) -> bool:
 
 
 def is_inflated(path: Path, at: int) -> bool:
-    """
-    Return whether the member that begins at *at* has all its data, so that at most its checksum is missing.
-    """
+    """Return whether the member that begins at *at* has all its data, so that at most its checksum is missing."""
     inflate = zlib.decompressobj(wbits=-15)
     with path.open("rb") as file, suppress(zlib.error):
         file.seek(at)
@@ -323,14 +269,7 @@ def is_inflated(path: Path, at: int) -> bool:
 
 
 def save_end(path: Path, at: int) -> Path | None:
-    """
-    Write what is in the archive *path* from *at* on to a new archive beside it, and return its name.
-
-    An end of zeros, which a crash may leave, is not kept: then nothing is written, and the name is ``None``.
-
-    Raises:
-        OSError: If it cannot be read or written.
-    """
+    """Copy the end of *path*, from *at*, to a new archive; return its name, ``None`` for zeros left by a crash."""
     with path.open("rb") as file:
         file.seek(at)
         if not any(any(part) for part in _parts(file)):
@@ -362,3 +301,159 @@ def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
         with suppress(FileExistsError):
             return name, os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     raise AssertionError("there is always a free name")
+
+
+class ArchivedKeys:
+    """Which documents the archive of one plan holds; the file is only read, and need not exist."""
+
+    def __init__(self, path: FilePath, plan: str) -> None:
+        self._path = Path(path)
+        self._plan = plan
+        self._known: set[bytes] = set()
+        if self._path.exists() and not _is_new(self._path):
+            self._read_all()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def holds(self, key: Key) -> bool:
+        """Return whether the document *key* is in the archive."""
+        return _digest(key) in self._known
+
+    def _read_all(self) -> ArchiveReader:
+        """Note each document, also of a last member that is not whole; return the reader."""
+        reader = ArchiveReader(self._path, allow_cut=True)
+        for number, each in enumerate(reader.read(), 1):
+            if each.plan != self._plan:
+                raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
+            self._known.add(_digest(each.key))
+        return reader
+
+
+def _is_new(path: Path) -> bool:
+    """Return whether the file holds nothing, or what a process leaves that is killed while it makes it."""
+    with path.open("rb") as file:
+        held = file.read(len(EMPTY) + 1)
+    return len(held) <= len(EMPTY) and (held == EMPTY[: len(held)] or not any(held))
+
+
+class ArchiveWriter(ArchivedKeys):
+    """
+    Appends to the archive of one plan, which is locked against other processes; a context manager.
+
+    The file is made if it does not exist. An incomplete last member is moved to a file beside it, with a warning.
+    InvalidInputError means: damaged, of another plan (*plan* is a SHA-256), in use, or not writable.
+    """
+
+    def __init__(self, path: FilePath, plan: str) -> None:  # not that of the keys: the file is locked before it is read
+        self._path = Path(path)
+        self._plan = plan
+        self._known: set[bytes] = set()
+        self._file = self._open()
+        try:
+            self._size = self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def find(self, keys: Sequence[Key]) -> dict[Key, Archived]:
+        """Return the lines of the documents *keys*; the whole archive is read."""
+        wanted = set(keys)
+        if not wanted:
+            return {}
+        return {each.key: each for each in ArchiveReader(self._path, size=self._size).read() if each.key in wanted}
+
+    def append(self, batch: Sequence[Archived]) -> None:
+        """Add *batch*, and return when it is on the disk; on InvalidInputError the archive is as it was."""
+        if not batch:
+            return
+        text = "".join(f"{to_archive_line(each)}\n" for each in batch)
+        self._write(gzip.compress(text.encode("utf-8", "surrogatepass"), mtime=0))
+        self._known.update(_digest(each.key) for each in batch)
+
+    def _open(self) -> BinaryIO:
+        try:
+            file = open(self._path, "ab+", buffering=0, opener=_open_private)  # noqa: SIM115
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        if not _lock(file):
+            file.close()
+            raise InvalidInputError(f"{self._path} is in use by another process: wait for it, or give another archive")
+        return file
+
+    def _read(self) -> int:
+        """Note what is in the archive, cut off a last member that is not whole, and return the length of the rest."""
+        if _is_new(self._path):
+            self._file.truncate(0)
+            self._size = 0
+            self._write(EMPTY)
+            sync_folder(self._path)
+            return self._size
+        reader = self._read_all()
+        if reader.is_cut:
+            self._move_end(reader.size)
+            self._file.truncate(reader.size)
+            sync_file(self._file)
+            self._known = {_digest(each.key) for each in ArchiveReader(self._path).read()}
+        return reader.size
+
+    def _move_end(self, at: int) -> None:
+        """Keep what begins at *at* as an archive of its own: its documents may be gone from their index."""
+        try:
+            kept = save_end(self._path, at)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        if kept is not None:
+            warnings.warn(
+                f"the end of {self._path} was cut off, and moved to {kept}: if a document of it is missing in its "
+                f"index, restore {kept}",
+                stacklevel=2,
+            )
+
+    def _write(self, data: bytes) -> None:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            sync_file(self._file)
+        except OSError as error:
+            with suppress(OSError):  # what stays is cut off by the next run
+                self._file.truncate(self._size)
+            raise self._cannot_write(error) from error
+        self._size += len(data)
+
+    def _cannot_write(self, error: OSError) -> InvalidInputError:
+        return InvalidInputError(
+            f"{self._path} cannot be written ({error.strerror}), so nothing more was deleted: check the disk, and run "
+            "the same command again"
+        )
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: it has documents in it."""
+    return os.open(path, flags, 0o600)
+
+
+def _digest(key: Key) -> bytes:
+    return blake2b(json.dumps([key.index, key.id, key.routing]).encode(), digest_size=16).digest()
+
+
+def _lock(file: object) -> bool:
+    """Return whether this process alone writes to *file* from now on."""
+    try:
+        import fcntl  # noqa: PLC0415 -- not on every system
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
+    except OSError:
+        return False
+    return True

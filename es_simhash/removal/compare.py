@@ -1,6 +1,4 @@
-"""
-Compares the present texts of duplicates with those of their canonicals, for a plan of removal. Pure.
-"""
+"""Compares the present texts of duplicates with those of their canonicals, for a plan of removal. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_he
 from es_simhash.mapping.documents import read_text, read_values
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.measures import WORD_SHINGLES, Score
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
 
 
 LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
-"""Why a duplicate is not in a plan."""
+"""Why a pair that was compared is not in a plan; a plan also counts what its filter and limit left out."""
 
 Judged: TypeAlias = PlannedRemoval | LeftOut
 
@@ -54,23 +52,9 @@ class Comparer:
     """
     Compares documents as they are now.
 
-    Attributes:
-        text_fields:
-            Fields of the text, by name of the index; empty where they are not known.
-        schemes:
-            Scheme of the fingerprints, by name of the index.
-        prefix:
-            Name of the object that holds the fields.
-        bound:
-            Smallest similarity of a duplicate to its canonical; ``None``: texts are not compared.
-        shown:
-            Further fields to note in the plan.
-        max_field_chars:
-            Characters of a value after which it is cut in the plan.
-        measure:
-            What the similarity is.
-        reason:
-            What a removal by similarity rests on.
+    *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and
+    hashed. *bound*: the smallest similarity of a duplicate to its canonical; ``None`` compares no texts, only
+    fingerprints. *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -92,13 +76,8 @@ class Comparer:
         """
         Return for each candidate its line of the plan, or why it is left out.
 
-        A text that is prepared may take 40 times its memory, so no more than two are at any time.
-
-        Args:
-            candidates:
-                The duplicates; a canonical is prepared once if those of it stand together.
-            items:
-                The item of a multi-get about each document.
+        Not more than two texts are prepared at a time: one may take 40 times its memory. A canonical is prepared once
+        if its candidates stand together. *items* has the multi-get item of each document.
         """
         rows = {each.key: each for pair in candidates for each in pair[:2]}
         read = {key: self._read(each, items[key]) for key, each in rows.items()}

@@ -1,8 +1,8 @@
 """
 Finds the documents of an index that add nothing, because another document contains them.
 
-The rule and its measure are in ``index.passages.contained``. Here documents are read: the terms of their passages, then
-the texts of those that share a term. The texts that a decision rests on are read and compared again by the caller.
+The rule and its measure are in ``passages.contained``. Terms of passages are read, then the texts of
+documents that share one; the caller reads and compares again the texts that a decision rests on.
 """
 
 from __future__ import annotations
@@ -38,21 +38,20 @@ PAGE = 2_000
 BATCH = 500
 
 Judge = Callable[[Sequence[Candidate]], Flow[list[int | str]]]
-"""Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none."""
+"""
+Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none.
+
+``filtered``: the document stays, whatever contains it. Any other reason is about the pair alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """
-    The documents that would be removed.
+    The documents that would be removed, as numbers of lines in the plan.
 
-    Attributes:
-        lines:
-            Numbers of their lines in the plan.
-        found:
-            How many documents may be removed, before their present texts are compared.
-        left_out:
-            How many documents stay, by why.
+    *found*: how many may be removed, before their present texts are compared. *left_out*: how many stay, by
+    reason.
     """
 
     lines: list[int]
@@ -64,14 +63,11 @@ def find_contained(
     context: Context, index: Index, resolved: Resolved, grouping: Grouping, bound: float, judge: Judge, *, common: int
 ) -> Flow[Found]:
     """
-    Return which documents of *index* add nothing: they stand in another to *bound*, and that other one stays.
+    Return the documents of *index* of which another one, which stays, contains at least the share *bound*.
 
     Cost: all ids and terms of passages are read, then one search for every 500 documents that share a term with
-    another, and what *judge* costs for each that may be contained.
-
-    Raises:
-        MappingError: If an index has no passages.
-        IncompleteSearchError: If documents have no passages yet, or some could not be read.
+    another, and what *judge* costs for each that may be contained. Raises MappingError if an index has no
+    passages, IncompleteSearchError if documents have none yet or could not be read.
     """
     from es_simhash.passages.contained import SharedTerms  # noqa: PLC0415 -- loads numpy
 
@@ -79,7 +75,7 @@ def find_contained(
     shared = SharedTerms(common=common)
     table = yield from _read_terms(context, index, resolved, grouping, shared)
     places: list[int] = yield Compute(_with_pairs, (table, shared))
-    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    text_fields = resolved.text_fields
     texts = yield from read_texts(index, table, places, text_fields, WORD_SHINGLES)
     rule: AddsNothing = yield Compute(_find_pairs, (table, shared, texts, bound))
     found = len((yield Compute(rule.decide)))
@@ -99,7 +95,7 @@ def _read_terms(
 
     fields = Fields(context.prefix)
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
-    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    text_fields = resolved.text_fields
     table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
 
     def add(hits: Hits) -> None:

@@ -1,13 +1,9 @@
 """
-Deletes documents of a known version, and judges lost answers by reading again.
+Deletes documents of a known version, and writes archived documents back without overwriting any.
 
-An answer may be lost after the server did the work, and both clients then send the request again by themselves; the
-second answer is a conflict (409). So what was not confirmed is read: a document that is gone was deleted.
-
-Writes archived documents back, each only if there is none of its id: nothing is overwritten.
-
-The text of ``_source`` is sent as it was archived. A backing index of a data stream takes no new documents; they go
-to its stream. Which documents come back is decided elsewhere.
+A client may send a request again after its answer was lost, and the second answer is a conflict (409). So
+what was not confirmed is read again: a document that is gone was deleted. ``_source`` is sent as archived. A
+backing index of a data stream takes no new documents: they go to its stream.
 """
 
 from __future__ import annotations
@@ -20,25 +16,16 @@ from typing import Any
 from es_simhash.errors import IncompleteSearchError, shorten
 from es_simhash.removal.judge import is_unreadable, state_of
 from es_simhash.removal.records import Archived, PlannedDocument
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 from es_simhash.transport.protocol import Call, Flow, status_of
 from es_simhash.transport.retry_flow import Patience, ask, is_passing
-from es_simhash.writes.bulk_flow import send_bulk
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """
-    What became of a document that was to be deleted.
-
-    Attributes:
-        is_deleted:
-            Whether it is gone.
-        refusal:
-            Why the server did not delete it; ``None`` where it is gone, or has another version now.
-    """
+    """The outcome of a deletion; *refusal* is ``None`` if the document is gone, or has another version now."""
 
     is_deleted: bool
     refusal: Refusal | None = None
@@ -46,15 +33,10 @@ class Deletion:
 
 def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
     """
-    Return the item of a multi-get about each document as it is now, whether a search can see it or not.
+    Return the multi-get item of each document as it is now, whether a search can see it or not.
 
     A document that the server cannot read now is asked for up to nine times; its last item has the error.
-
-    Args:
-        keys:
-            The documents.
-        source:
-            Those whose ``_source`` is wanted, as text.
+    *source*: documents whose ``_source`` is wanted, as text.
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
@@ -75,11 +57,10 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
 
 def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
     """
-    Delete *documents*, each only in the version that was planned, and note in *done* what became of each, when known.
+    Delete *documents*, each only in the planned version; note each outcome in *done* as soon as it is known.
 
-    Raises:
-        IncompleteSearchError: If nobody can say whether some were deleted.
-        Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
+    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception
+    if the server cannot be reached, or does not answer, in all attempts.
     """
     waiting = list(documents)
     patience = Patience()
@@ -150,16 +131,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
     """
-    Create *documents*, and return the outcome of each; status 409 where there is one of its id.
+    Create *documents*, and return the outcome of each; status 409 if a document has its id.
 
-    Args:
-        documents:
-            The documents.
-        indices:
-            The index to write to, by name of the index that held a document; by default the same.
-
-    Raises:
-        Exception: The client's own, if the server cannot be reached, or answers nothing, in all attempts.
+    *indices*: the index to write to, by the name of the index that the document was removed from; by default the
+    same. Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
     """
     targets = dict(indices or {})
     outcomes = yield from _create(documents, targets)

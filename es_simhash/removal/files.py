@@ -1,7 +1,7 @@
 """
-Writing files so that they are on the disk, and reading their lines without trust. Knows no format.
+Writes files so that they are on the disk, and reads their lines without trust. Knows no format.
 
-Which files may be written over: those of the same kind, and none that is compressed. Only their first bytes are read.
+Also: which files may be replaced, by their first bytes: those of the same kind, and none that is compressed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,13 @@ LONGEST_LINE = 256 * 1024 * 1024
 
 
 def sync_file(file: IO[Any]) -> None:
-    """
-    Return when everything that was written to *file* is on the disk.
-    """
+    """Return when everything that was written to *file* is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """
-    Return when the name of a new file *path* is on the disk.
-    """
+    """Return when the name of a new file *path* is on the disk."""
     if os.name != "posix":  # elsewhere a folder cannot be opened
         return
     folder = os.open(path.parent, os.O_RDONLY)
@@ -43,9 +39,7 @@ def sync_folder(path: Path) -> None:
 
 
 def write_whole(path: Path, pieces: Iterable[str]) -> None:
-    """
-    Write the text file *path*, of which nobody ever sees a part: it gets its name when all is on the disk.
-    """
+    """Write the text file *path*, of which nobody ever sees a part: it gets its name when all is on the disk."""
     beside = path.with_name(f".{path.name}.part")
     try:
         with beside.open("w", encoding="utf-8", errors="backslashreplace") as file:
@@ -60,20 +54,13 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
 
 
 def refuse_pipe(path: Path) -> None:
-    """
-    Refuse what can be read only once, because an archive is checked whole before it is used.
-
-    Raises:
-        InvalidInputError: If *path* is no regular file.
-    """
+    """Raise InvalidInputError if *path* is no regular file: an archive is read twice, and a pipe only once."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InvalidInputError(f"{path} is no regular file, and is read more than once: write it to a file first")
 
 
 def to_line(value: Any) -> bytes:
-    """
-    Return *value* as one line of JSON Lines.
-    """
+    """Return *value* as one line of JSON Lines."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON has as an escape
@@ -82,10 +69,8 @@ def to_line(value: Any) -> bytes:
 
 def read_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """
-    Yield each line of *file*, with its line feed.
-
-    Raises:
-        InvalidInputError: If a line is longer than any that is written.
+    Yield each line of *file* with its line feed; raise InvalidInputError if one is longer than any that is
+    written.
     """
     number = 0
     while line := file.readline(LONGEST_LINE):
@@ -96,9 +81,7 @@ def read_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def bad_line(path: Path, number: int, problem: str, advice: str) -> InvalidInputError:
-    """
-    Return the error for a line that cannot be used.
-    """
+    """Return the error for a line that cannot be used."""
     return InvalidInputError(f"{path}, line {number}: {problem}: {advice}")
 
 
@@ -115,20 +98,11 @@ _BEGINS = {"plan": _PLAN, "page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\
 
 def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
     """
-    Refuse to write a file over one that may be needed: an archive, a plan, an input, or a file that is not ours.
+    Raise InvalidInputError if a new file at *path* would replace an archive, a plan, or one of *inputs*.
 
-    Args:
-        path:
-            Where the new file goes.
-        inputs:
-            Files that the command reads.
-        kind:
-            What the new file is. A ``"plan"``, a ``"page"`` and a ``"mask"`` replace only a regular file that is
-            empty or one of these; other kinds may go to a pipe or a terminal, or replace any text.
-
-    Raises:
-        InvalidInputError: If the file of that name must stay.
-        FileNotFoundError: If its folder is missing: long work must not end in a file that cannot be made.
+    *kind*: a ``"plan"``, ``"page"`` or ``"mask"`` replaces only a regular file that is empty or of the same kind;
+    other kinds may go to a pipe or a terminal, or replace any text. A missing folder is a FileNotFoundError at
+    once: long work must not end in a file that cannot be made.
     """
     path = Path(path)
     if not path.exists():
@@ -153,12 +127,7 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
 
 
 def refuse_archive_name(archive: FilePath, plan: FilePath) -> None:
-    """
-    Refuse the name of an archive that cannot be one.
-
-    Raises:
-        InvalidInputError: If it is the plan, or a pipe or a device, which keeps nothing.
-    """
+    """Raise InvalidInputError if *archive* is the plan, or a pipe or a device, which keeps nothing."""
     archive = Path(archive)
     if not archive.exists():
         return

@@ -1,9 +1,7 @@
 """
-Whether a document of an archive and one of an index are the same: all fields, apart from our own. Pure.
+Whether an archived document equals one of an index, and whether its fingerprint fits the index. Pure.
 
-Whether the fingerprint in an archived document is one that the scheme of an index may have given its text. Pure.
-
-Many documents are taken at once, because fingerprints are computed several times as fast together.
+Many fingerprints are computed together, which is several times as fast.
 """
 
 from __future__ import annotations
@@ -25,12 +23,8 @@ def read_exactly(source: str) -> dict[str, Any]:
     """
     Return the JSON object *source* with each number as its text, so that no digit is rounded away.
 
-    Raises:
-        ValueError: If it is not a JSON object.
-
-    Examples:
-        >>> read_exactly('{"a": 1.10}') == read_exactly('{"a": 1.1}')
-        False
+    >>> read_exactly('{"a": 1.10}') == read_exactly('{"a": 1.1}')
+    False
     """
     found = json.loads(source, parse_int=_number, parse_float=_number, parse_constant=_number)
     if not isinstance(found, dict):
@@ -44,18 +38,9 @@ def _number(text: str) -> tuple[str]:
 
 def is_same_source(archived: str, present: str, *, prefix: str, vectors: Collection[str] = ()) -> bool:
     """
-    Return whether two documents have the same fields, apart from our own.
+    Return whether two texts of ``_source`` have the same fields, apart from the object *prefix*.
 
-    Args:
-        archived:
-            ``_source`` as the archive has it.
-        present:
-            ``_source`` as the server has it now.
-        prefix:
-            Name of the object that holds our fields.
-        vectors:
-            Names of the fields that a server keeps as vectors, and not as text; their numbers are rounded a little each
-            time the document is written.
+    *vectors*: names of fields that a server keeps as vectors; it rounds their numbers a little at each write.
     """
     one, other = (_own_left_out(read_exactly(each), prefix) for each in (archived, present))
     return one == other or (bool(vectors) and _is_close(one, other, vectors, ""))
@@ -84,19 +69,7 @@ def _own_left_out(source: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """
-    A document that is to be written to an index.
-
-    Attributes:
-        source:
-            Its ``_source``: JSON, as the archive has it.
-        scheme:
-            Scheme of the index.
-        text_fields:
-            Fields of the text in that index.
-        is_elsewhere:
-            Whether that may be another index than the one from which the document was removed.
-    """
+    """A document to write to an index; *is_elsewhere*: perhaps not the index that it was removed from."""
 
     source: str
     scheme: Scheme
@@ -108,9 +81,9 @@ def find_misfits(documents: Sequence[Incoming], *, prefix: str) -> set[int]:
     """
     Return the positions of the *documents* whose fingerprints do not belong into the index.
 
-    Elsewhere, a fingerprint must be the one that the scheme gives the text. In the index that it was removed from, it
-    may be older than the text; there it does not fit if another scheme gives it to the text: an index of that name may
-    have been made again, also from a snapshot. A document without a fingerprint fits.
+    Elsewhere, a fingerprint must be the one that the scheme gives the text. In the index that it was removed
+    from, it may be older than the text; there it does not fit if another scheme gives it to the text: an index of
+    that name may have been made again, also from a snapshot. A document without a fingerprint fits.
     """
     misfits: set[int] = set()
     texts: dict[int, str] = {}

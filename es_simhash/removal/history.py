@@ -1,6 +1,4 @@
-"""
-Where documents have gone: what the archives say of an id. Files are read; no server is asked.
-"""
+"""What archives say of a document id: for which documents it was removed. Files are read; no server is asked."""
 
 from __future__ import annotations
 
@@ -21,27 +19,8 @@ class Removed:
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
 
-    Whether the server then deleted it, and whether it came back later, the archive does not know.
-
-    Attributes:
-        id:
-            Its ``_id``.
-        index:
-            Name of the index that held it.
-        canonical:
-            Id of the document that it was removed for.
-        canonical_index:
-            Name of the index that held that.
-        at:
-            When it was archived, ISO 8601.
-        archive:
-            The file.
-        plan:
-            SHA-256 of the plan.
-        routing:
-            Its routing value, where it had one.
-        distance:
-            Distance of the two fingerprints in bits, where the document recorded it for this canonical.
+    The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
+    archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical.
     """
 
     id: str
@@ -74,18 +53,10 @@ class History:
     """
     What archives say of the documents with one id.
 
-    Attributes:
-        id:
-            The id.
-        removals:
-            Each removal of a document with that id, and after it the removals of the document that it was removed for,
-            of the one which that was removed for, and so on.
-        stands_for:
-            Removals of other documents, for which a document with that id stands.
-        cut:
-            For each archive whose end was cut off, what is known of that, as a sentence.
-        is_incomplete:
-            Whether documents may be missing in the end of one.
+    *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's
+    canonical, and so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each
+    archive whose end was cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an
+    archive.
     """
 
     id: str
@@ -111,24 +82,11 @@ class History:
 
 def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
     """
-    Return what *archives* say of the documents with the id *id_*, in whichever indices.
+    Return what *archives* say of documents with the id *id_* in any index, oldest removal first.
 
-    Every archive is read to its end. Memory: some hundred bytes for each of its lines.
-
-    Args:
-        id_:
-            The id.
-        archives:
-            Files that removals have made.
-        prefix:
-            Name of the object that holds our fields, for the distance.
-
-    Returns:
-        The removals, oldest first. Without any, the documents were not removed with these archives, unless the end of
-        one was cut off.
-
-    Raises:
-        InvalidInputError: If a file is no archive, or is damaged.
+    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for
+    distances. An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is
+    false.
     """
     known: dict[_Place, list[Removed]] = {}
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}

@@ -1,8 +1,4 @@
-"""
-Which indices a plan is for, and how many documents they hold now. No document is read here.
-
-How much a removal or a restore does at once.
-"""
+"""Which indices a plan is for, how many documents they have now, and batch sizes. No document is read."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Any
 
 from es_simhash.errors import MappingError
 from es_simhash.groups.settings_flow import find_field
-from es_simhash.removal.guards import Guards, Share
+from es_simhash.removal.records import Guards, Share
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, local_names
@@ -24,9 +20,7 @@ VALUES = 1_000
 
 
 def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
-    """
-    Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none.
-    """
+    """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
     found: dict[str, str] = {}
     for name in names:
         try:
@@ -42,12 +36,7 @@ def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
 
 
 def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
-    """
-    Check that *field* is a keyword in each index, whose values a search can show.
-
-    Raises:
-        MappingError: If it is not.
-    """
+    """Raise MappingError if *field* is not, in each index, a keyword with doc values."""
     for name, mapping in mappings.items():
         node = find_field(mapping, field)
         found = node.get("type") or ("object" if "properties" in node else None)
@@ -62,17 +51,9 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
 
 def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
     """
-    Return *guards* with the present numbers of documents.
+    Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
 
-    Args:
-        index:
-            What is searched: what an alias does not show is not counted.
-        names:
-            The concrete indices behind it that count.
-        guards:
-            The guard rails.
-        removals:
-            How many documents would be removed, for each value of the protected field.
+    What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
     documents, gaps = yield from count_documents(index, query, patience=Patience())
@@ -103,19 +84,12 @@ def _parts(values: Iterable[str], size: int) -> Iterable[list[str]]:
 @dataclass(frozen=True, slots=True)
 class RemovalSizes:
     """
-    The sizes of batches.
+    How much a removal or a restore does at once.
 
-    Attributes:
-        removed:
-            Documents that are archived and deleted together.
-        restored:
-            Most documents that are put back together.
-        characters:
-            About how many characters these may have.
-        few:
-            Up to so many restored documents, only the groups that these may have changed are judged.
-        common:
-            A term of passages that more documents have says nothing: they are not compared for it.
+    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back
+    together, and about how many characters they may have. *few*: up to so many restored documents, only the
+    groups that these may have changed are judged. *common*: documents are not compared for a term of passages
+    that more documents have.
     """
 
     removed: int = 200

@@ -1,8 +1,4 @@
-"""
-Whether a line of a plan still fits the index: by the documents as they are now, against those that were planned.
-
-Pure: documents come as the items of a multi-get.
-"""
+"""Whether a line of a plan still fits: the documents as they are now against those planned. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-Verdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
+LineVerdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
 """What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
 
 _NO_INDEX = "index_not_found_exception"
@@ -29,22 +25,15 @@ _NO_INDEX = "index_not_found_exception"
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
     """
-    Return whether the server could not read a document now: a full queue, or a shard that is moved, says nothing of it.
+    Return whether the server could not read a document now: a full queue, or a shard that is moved, says
+    nothing of it.
     """
     error = item.get("error")
     return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
 
 
 def state_of(planned: PlannedDocument, item: Mapping[str, Any]) -> State:
-    """
-    Return what became of a document that was *planned*.
-
-    Args:
-        planned:
-            The document as it was.
-        item:
-            The item of a multi-get about it.
-    """
+    """Return what became of the document *planned*; *item* is its item of a multi-get."""
     if "error" in item:
         return "unreadable" if is_unreadable(item) else "no_index"
     if not item.get("found"):
@@ -54,20 +43,8 @@ def state_of(planned: PlannedDocument, item: Mapping[str, Any]) -> State:
 
 def judge_removal(
     removal: PlannedRemoval, document: Mapping[str, Any], canonical: Mapping[str, Any], *, is_archived: bool
-) -> Verdict:
-    """
-    Return what is to be done with a line of a plan.
-
-    Args:
-        removal:
-            The line.
-        document:
-            The item of a multi-get about the duplicate.
-        canonical:
-            The one about its canonical.
-        is_archived:
-            Whether an earlier run with the same archive has archived the duplicate.
-    """
+) -> LineVerdict:
+    """Return what is to be done with a line; *is_archived*: an earlier run with this archive archived it."""
     goes, stays = state_of(removal.document, document), state_of(removal.canonical, canonical)
     if "unreadable" in (goes, stays):
         return "unreadable"

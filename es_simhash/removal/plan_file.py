@@ -2,12 +2,12 @@
 The plan of removal, a file of JSON Lines: written whole or not at all, and checked whole before it is used.
 
     {"format": "es-simhash-plan", "version": 1, "at", "index_uuids", "prefix", "grouping", "count", "guards"}
-    {"id", "index", "routing", "seq_no", "primary_term", "fields", "canonical": {...}, "distance", "similarity", ...}
+    {"id", "index", "routing", "seq_no", "primary_term", "fields", "canonical", "distance", "similarity", ...}
     {"sha256"}
 
-The lines are ordered by similarity, smallest first; a plan by distance alone has the largest distance first. The last
-line has the SHA-256 of all bytes before it. Memory: some 30 bytes for each line while a plan is written, 16 while it is
-read: the lines are read again when they are used, and each must be the one that was checked.
+The smallest similarity is first; in a plan by distance alone, the largest distance. The last line has the
+SHA-256 of all bytes before it. Memory: about 30 bytes for each line while a plan is written, 16 while it is
+read: lines are read again when they are used, and each must be the one that was checked.
 """
 
 from __future__ import annotations
@@ -40,16 +40,10 @@ DIGEST = 16
 
 class PlanWriter:
     """
-    Writes a plan beside its final name, and gives it the name when it is whole.
+    Writes a plan beside its final name, and gives it the name when it is whole; a context manager.
 
-    Use it as a context manager: what was not finished leaves no file behind.
-
-    Args:
-        path:
-            Name of the plan. A plan of that name is replaced when the new plan is whole.
-
-    Raises:
-        InvalidInputError: If the file of that name must stay, as an archive must.
+    An unfinished plan leaves no file. At the end it replaces a plan or an empty file of that name; another file
+    there is refused at once (InvalidInputError).
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -85,15 +79,7 @@ class PlanWriter:
         self._distances.append(removal.distance)
 
     def order(self, limit: int | None = None, among: Sequence[int] | None = None) -> list[int]:
-        """
-        Return the numbers of the lines, in the order in which they will stand in the plan.
-
-        Args:
-            limit:
-                Largest number of lines; those with the largest similarity are kept.
-            among:
-                Numbers of the lines that may stand there; ``None`` for all.
-        """
+        """Return the line numbers *among* (``None``: all) in plan order; *limit* keeps the most similar ones."""
         import numpy as np  # noqa: PLC0415 -- readers of plans do without it
 
         distances = np.frombuffer(self._distances, np.int8).astype(np.int16)
@@ -125,19 +111,7 @@ class PlanWriter:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """
-    A plan that was read and found whole.
-
-    Attributes:
-        path:
-            Its file.
-        header:
-            Its first line.
-        sha256:
-            Its digest; it names the plan in archives.
-        digests:
-            A short digest of each line but the last, one after the other.
-    """
+    """A plan found whole; *sha256* names it in archives, *digests* has 16 bytes for each line but the last."""
 
     path: Path
     header: PlanHeader
@@ -148,12 +122,7 @@ class Plan:
         return self.header.count
 
     def removals(self) -> Iterator[PlannedRemoval]:
-        """
-        Yield each line; the file is read as they are.
-
-        Raises:
-            InvalidInputError: At a line that is not the one that was checked, because the file was replaced.
-        """
+        """Yield each line from the file; raise InvalidInputError at one that is not the one that was checked."""
         last = self.header.count + 1
         with self.path.open("rb") as file:
             lines = read_lines(file, self.path)
@@ -167,14 +136,7 @@ class Plan:
 
 
 def read_plan(path: FilePath) -> Plan:
-    """
-    Return the plan in the file *path*, after the whole of it was checked.
-
-    Raises:
-        InvalidInputError: If it is not a plan, has another version, was cut short or changed; the message names the
-            file, and the line where there is one.
-        OSError: If the file cannot be read.
-    """
+    """Return the plan in *path* after checking all of it; errors name the file, and the line if there is one."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise InvalidInputError(
@@ -230,7 +192,7 @@ def _read_object(line: bytes) -> dict[str, Any] | None:
 def _parse_header(line: bytes, path: Path) -> PlanHeader:
     plain = _read_object(line)
     if plain is None or plain.get("format") != FORMAT:
-        raise InvalidInputError(f"{path} is not a plan of removal: give a file that dedupe --plan has made")
+        raise InvalidInputError(f"{path} is not a plan of removal: give a file that es-simhash plan has made")
     if plain.get("version") != VERSION:
         raise InvalidInputError(
             f"{path} is a plan of version {shorten(plain.get('version'))}, and this program reads version {VERSION}: "

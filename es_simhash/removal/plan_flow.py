@@ -1,8 +1,8 @@
 """
-Planning a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
+Plans a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
 
-Which documents are duplicates is decided in ``index.grouping``. Here the present text of each duplicate is compared
-with that of its canonical, and their versions are noted, so that ``apply`` can see whether the plan still fits.
+Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical,
+and both versions are noted, so that ``apply_flow`` can see whether the plan still fits.
 """
 
 from __future__ import annotations
@@ -26,19 +26,24 @@ from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.passages.contained import check_contained
 from es_simhash.removal.compare import Candidate, Comparer, Judged, PairMeasure
 from es_simhash.removal.contained_flow import Found, find_contained
-from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
 from es_simhash.removal.indices_flow import SIZES, RemovalSizes, check_protected, count_shares, read_uuids
 from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import PlanHeader, PlannedRemoval, Reason
+from es_simhash.removal.records import (
+    DEFAULT_MAX_SHARE,
+    Guards,
+    PlanHeader,
+    PlannedRemoval,
+    Reason,
+    check_max_share,
+    refuse_excess,
+)
 from es_simhash.removal.results import RemovalPlan
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index, index_key, local_names
+from es_simhash.transport.names import Index, Key, document_key, index_key, local_names
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
-from es_simhash.transport.refresh_flow import now
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.retry_flow import ask, now
 from es_simhash.transport.view import Hits
 from es_simhash.writes.targets_flow import refuse_updates
 
@@ -53,13 +58,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """
-    What a plan is to contain. The attributes are the arguments of ``plan_removal``.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """What a plan is to contain: the arguments of ``plan_removal``, checked."""
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     contained: float | None = None
@@ -118,12 +117,10 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
 
-    Cost: what a dry run of reconcile costs, or, for documents that others contain, what ``find_contained`` says; for
-    every 500 duplicates a multi-get, and with a filter or a protected field also a search.
-
-    Raises:
-        GuardRailError: If a larger share would be removed than is allowed; then there is no file.
-        IncompleteSearchError: If not every document could be read, or an index was replaced meanwhile.
+    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates
+    a multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share
+    would be removed than is allowed, and IncompleteSearchError if not every document could be read, or an index
+    was replaced meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
@@ -171,7 +168,7 @@ def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> di
 
 def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
     bound = options.bound(grouping)
-    text_fields = {name: own.text_fields for name, own in resolved.each.items()}
+    text_fields = resolved.text_fields
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
@@ -186,9 +183,7 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
 
 
 class _Planning:
-    """
-    Adds duplicates of an index to a plan, a batch at a time.
-    """
+    """Adds duplicates of an index to a plan, a batch at a time."""
 
     def __init__(self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
         self._protected = {

@@ -1,27 +1,128 @@
-"""
-What a plan of removal and an archive consist of: plain values, checked. No file is read or written here.
-"""
+"""What a plan of removal and an archive consist of, and guard rails: plain values, checked. No file is read here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from es_simhash.removal.guards import Guards
-from es_simhash.transport.keys import Key
+from es_simhash.arguments import check_number
+from es_simhash.errors import GuardRailError, shorten
+from es_simhash.transport.names import Key
+
+DEFAULT_MAX_SHARE = 0.2
+
+
+SHOWN = 3
+
+
+def check_max_share(share: Any) -> float:
+    """Return *share* as a float; raise TypeError or InvalidInputError if it is not a number from 0 to 1."""
+    return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many documents of a whole would be removed: *removals* of *documents*."""
+
+    removals: int
+    documents: int
+
+    def exceeds(self, max_share: float) -> bool:
+        """Return whether more than *max_share* of the documents would be removed."""
+        # By the decimal number that people gave: 0.29 * 100 is less than 29 in floating point.
+        return self.removals > Fraction(str(max_share)) * self.documents
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A share that is too large; *field* is ``None`` if the whole index is meant."""
+
+    share: Share
+    max_share: float
+    field: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        of = "of the index" if self.field is None else f"with {self.field} {shorten(self.value)}"
+        return (
+            f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "
+            f"more than the share of {self.max_share:g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """
+    The guard rails of a plan, with the numbers that were found when it was made.
+
+    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*:
+    the number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of
+    how many.
+    """
+
+    max_share: float = DEFAULT_MAX_SHARE
+    protect: str | None = None
+    documents: int = 0
+    values: Mapping[str, Share] = field(default_factory=dict)
+
+    def find_excess(self, removals: int) -> list[Excess]:
+        """Return the shares that are too large if *removals* documents are removed; the whole index first."""
+        whole = Share(removals, self.documents)
+        found = [Excess(whole, self.max_share)] if whole.exceeds(self.max_share) else []
+        return found + [
+            Excess(share, self.max_share, self.protect, value)
+            for value, share in self.values.items()
+            if share.exceeds(self.max_share)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guard rails as plain JSON values."""
+        values = {
+            value: {"removals": each.removals, "documents": each.documents} for value, each in self.values.items()
+        }
+        return {
+            "max_share": self.max_share,
+            "documents": self.documents,
+            "protect": self.protect,
+            "values": values,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Guards:
+        """Return the guard rails that :meth:`to_dict` made *plain* of; raise ValueError if they cannot be read."""
+        try:
+            values = {
+                value: Share(int(each["removals"]), int(each["documents"])) for value, each in plain["values"].items()
+            }
+            protect = plain["protect"]
+            if not isinstance(protect, (str, type(None))):
+                raise ValueError("'protect' is not a name")  # noqa: TRY004 -- the caller names the line of the file
+            return cls(check_max_share(plain["max_share"]), protect, int(plain["documents"]), values)
+        except (AttributeError, KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"'guards' cannot be read ({error!r})") from error
+
+
+def refuse_excess(
+    excess: list[Excess], advice: str = "see whether these are duplicates, and allow it with a larger max_share"
+) -> None:
+    """Raise GuardRailError if there is any excess."""
+    if excess:
+        more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
+        raise GuardRailError(
+            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}",
+            excess=tuple(excess),
+        )
+
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)
 
 
 def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
-    """
-    Return the value of *name*, which must have one of *types*.
-
-    Raises:
-        ValueError: If it is missing or of another type.
-    """
+    """Return the value of *name*; raise ValueError if it is missing or of none of *types* (a bool is no int)."""
     value = plain.get(name)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise ValueError(f"{name!r} is missing or of a wrong type")
@@ -29,33 +130,13 @@ def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
 
 
 def add_detail(sentence: str, detail: str) -> str:
-    """
-    Return *sentence*, and after it what more is known.
-    """
+    """Return *sentence*, and after it what more is known."""
     return f"{sentence}: {detail}" if detail else sentence
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDocument:
-    """
-    A document of a plan, as it was when the plan was made.
-
-    Attributes:
-        id:
-            Its ``_id``.
-        index:
-            Name of the concrete index that holds it.
-        routing:
-            Its routing value; ``None`` where it has none.
-        seq_no:
-            Its sequence number; with *primary_term* it names the version of the document.
-        primary_term:
-            Its primary term.
-        fields:
-            Values to show, by field: the texts, and the fields asked for.
-        cut:
-            Names of the fields whose values are shortened here.
-    """
+    """A document of a plan, as it was then; *fields* are values to show, *cut* names those that are shortened."""
 
     id: str
     index: str
@@ -89,12 +170,7 @@ class PlannedDocument:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlannedDocument:
-        """
-        Return the document that :meth:`to_dict` made *plain* of.
-
-        Raises:
-            ValueError: If it is not such a document.
-        """
+        """Return the document that :meth:`to_dict` made *plain* of; raise ValueError if it is no such document."""
         return cls(
             take(plain, "id", str),
             take(plain, "index", str),
@@ -111,22 +187,10 @@ class PlannedRemoval:
     """
     One line of a plan: a duplicate that would be removed, and the document that stays for it.
 
-    Attributes:
-        document:
-            The duplicate.
-        canonical:
-            Its canonical.
-        distance:
-            Their distance in bits.
-        similarity:
-            Similarity of their texts by the measure of the grouping, 0 to 1; ``None`` in a plan by distance alone. Of a
-            document that another contains: the share of its shingles that stand there.
-        reason:
-            What the decision rests on: ``"similarity"`` of the texts, ``"distance"`` alone, or ``"contained"``: the
-            text stands in that of the other document.
-        protected:
-            Values of the protected field of the duplicate, as the guard rails count them; ``None`` where no field is
-            protected.
+    *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
+    alone; with the reason ``"contained"`` it is the share of the duplicate's shingles that stand in the other
+    document. *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None``
+    without such a field.
     """
 
     document: PlannedDocument
@@ -152,12 +216,7 @@ class PlannedRemoval:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlannedRemoval:
-        """
-        Return the removal that :meth:`to_dict` made *plain* of.
-
-        Raises:
-            ValueError: If it is not such a line.
-        """
+        """Return the removal that :meth:`to_dict` made *plain* of; raise ValueError if it is no such line."""
         reason = take(plain, "reason", str)
         if reason not in REASONS:
             raise ValueError(f"'reason' is none of {', '.join(REASONS)}")
@@ -182,22 +241,9 @@ class PlanHeader:
     """
     The first line of a plan.
 
-    Attributes:
-        index_uuids:
-            UUID of each concrete index that was planned for, by name.
-        prefix:
-            Name of the object that holds the fields.
-        grouping:
-            The grouping that made the duplicates, as ``_meta`` records one.
-        count:
-            Number of removals.
-        guards:
-            The guard rails, with the numbers that were found.
-        at:
-            When the plan was made, ISO 8601.
-        view:
-            The names that the user gave, such as an alias: what they do not show is neither counted nor regrouped.
-            Empty in a plan of an earlier version, and in one that Spark made.
+    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601.
+    *view*: the names that the user gave, such as an alias: documents that they do not show are neither counted
+    nor regrouped. It is empty in a plan of an earlier version, in one that Spark made, and for date math.
     """
 
     index_uuids: Mapping[str, str]
@@ -227,12 +273,7 @@ class PlanHeader:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
-        """
-        Return the header that :meth:`to_dict` made *plain* of.
-
-        Raises:
-            ValueError: If it is not such a header.
-        """
+        """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
         uuids = take(plain, "index_uuids", dict)
         return cls(
             {name: take(uuids, name, str) for name in uuids},
@@ -250,26 +291,10 @@ class Archived:
     """
     One line of an archive: a document as it was before it was removed.
 
-    Attributes:
-        index:
-            Name of the concrete index that held it.
-        id:
-            Its ``_id``.
-        routing:
-            Its routing value; ``None`` where it had none.
-        source:
-            Its ``_source``: JSON, as the server returned it.
-        canonical:
-            The document that it was removed for.
-        plan:
-            SHA-256 of the plan, in hex digits.
-        at:
-            When it was archived, ISO 8601.
-        together:
-            Names of the indices that were planned together, where there are several; the first line of a batch has
-            them for all.
-        view:
-            The names that the plan was made for, where these are not its indices, such as an alias; likewise.
+    *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO
+    8601. *together*: names of the indices that were planned together, if several. *view*: the names that the plan
+    was made for, if these are not its indices, such as an alias. The first line of a batch has both for all its
+    lines.
     """
 
     index: str

@@ -1,8 +1,8 @@
 """
-The groups of indices made right after documents were restored or removed. No archive is read here.
+Corrects the groups of indices after documents were restored or removed. No archive is read here.
 
-Documents are searched by the names that the user gave, never by the concrete indices behind them: so what the filter or
-the routing value of an alias hides is neither read nor written.
+Documents are searched by the names that the user gave, never by the concrete indices behind them: documents
+outside the filter or the routing value of an alias are neither read nor written.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
 from es_simhash.removal.restore_targets_flow import Target
 from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Flow, status_of
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.view import Hits
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """
@@ -39,15 +40,7 @@ HITS = 1_000
 
 
 class Regroup:
-    """
-    Collects the indices to regroup: those of restored documents, and all that are grouped together with them.
-
-    Args:
-        context:
-            What the client object knows.
-        few:
-            Up to so many restored documents, only the groups that these may have changed are judged.
-    """
+    """Collects the indices to regroup: those of restored documents, and all that are grouped together with them."""
 
     def __init__(self, context: Context, *, few: int) -> None:
         self._context = context
@@ -101,25 +94,12 @@ def regroup(
     report: OnRegrouped | None = None,
 ) -> Flow[bool]:
     """
-    Make the groups right that *ids*, which came back, and *gone*, which were removed, may have changed.
+    Correct the groups that *ids* (came back) and *gone* (removed) may have changed.
 
-    Indices that record the same grouping are grouped together; those that record none are left alone. So are those
-    whose documents name canonicals elsewhere, which grouping *names* alone would take away from them: they are warned
-    of. Returns whether nothing is left that the same call could do.
-
-    Args:
-        context:
-            What the client object knows.
-        names:
-            What is searched, as the user named it.
-        ids:
-            Ids of documents that came back.
-        gone:
-            Ids of documents that were removed.
-        few:
-            Where more documents are concerned, all groups are judged.
-        report:
-            Is called with what was done; by default a warning tells of what could not be made right.
+    Returns whether a repeat can do no more. Indices that record the same grouping are grouped together; those
+    that record none are left alone. Documents that name canonicals elsewhere stay as they are, with a warning:
+    grouping *names* alone would take the canonicals away from them. *few*: where more documents are
+    concerned, all groups are judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
     for scope, grouping in (yield from _find_scopes(context, names)):
@@ -195,25 +175,19 @@ def _regroup_scope(
     """Make the groups of *names* right, and return what was done; ``None`` where nothing had to be looked at."""
     fields = Fields(context.prefix)
     yield from refresh(names)
-    lost = set((yield from lost_canonicals(names, fields)))
-    elsewhere = yield from _find_elsewhere(names, sorted(lost - gone), fields)
-    if elsewhere is None or elsewhere:
-        where = "elsewhere, or may be" if elsewhere is None else f"in {', '.join(sorted(elsewhere))}"
-        together = "" if elsewhere is None else f" ({','.join(sorted({*names, *elsewhere}))})"
-        warnings.warn(
-            f"the groups of {', '.join(names)} were left as they are, because documents there are duplicates of "
-            f"documents {where}: run reconcile over all indices that are grouped together{together}",
-            stacklevel=2,
-        )
-        return None
+    # Another index may have a document with the id of one that was removed: its members are judged all the same.
+    lost = set((yield from lost_canonicals(names, fields, doubted=gone)))
+    ids = {*ids, *(lost & gone)}
+    leave = yield from _left_alone(names, sorted(lost - gone), fields)
+    lost -= leave
     # A group that hung together by a removed document may fall apart; nothing that is there says so.
-    is_all = (bool(gone) and grouping.rule == "connected") or len(ids) + len(lost) > few
+    is_all = (bool(gone) and grouping.rule == "connected") or len(ids | lost) > few
     total: Reconciled | None = None
     changed = 0
     for _ in range(ROUNDS if ids or lost or is_all else 0):
-        total = yield from reconcile(context, names, GroupingRequest(), ids=None if is_all else ids)
+        total = yield from reconcile(context, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
-        if total.failures or not total.changed or not (yield from lost_canonicals(names, fields)):
+        if total.failures or not total.changed or leave.issuperset((yield from lost_canonicals(names, fields))):
             total = replace(total, changed=changed)
             break
     else:
@@ -223,14 +197,34 @@ def _regroup_scope(
     return total
 
 
-def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[set[str] | None]:
-    """
-    Return the indices that have canonicals which documents of *names* name, and which are not there.
+def _left_alone(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[frozenset[str]]:
+    """Return the canonicals among *lost* whose members stay as they are, because these are elsewhere; warn of them."""
+    elsewhere = yield from _find_elsewhere(names, lost, fields)
+    if not elsewhere and elsewhere is not None:
+        return frozenset()
+    indices = sorted({index for found in (elsewhere or {}).values() for index in found})
+    where = f"in {', '.join(indices)}" if indices else "elsewhere, or may be"
+    whole = set(indices)
+    for name in names if indices else ():
+        whole.update((yield from narrowed([name])) or [name])
+    together = f" ({','.join(sorted(whole))})" if whole else ""
+    warnings.warn(
+        f"documents of {', '.join(names)} were left as they are, because they are duplicates of documents {where}: run "
+        f"reconcile over all indices that are grouped together{together}",
+        stacklevel=2,
+    )
+    return frozenset(lost if elsewhere is None else elsewhere)
 
-    A canonical has the distance to a member that the member records: an index that happens to have a document of that
-    id is not meant. ``None`` where that cannot be seen.
+
+def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[dict[str, set[str]] | None]:
     """
-    found: set[str] = set()
+    Return which of the ids *lost* are canonicals elsewhere, each with its indices.
+
+    The canonical must have the distance that a member records: another index may have a document of that id by
+    chance. ``None`` means that it cannot be seen.
+    """
+    found: dict[str, set[str]] = {}
+    shown = [fields.duplicate_of, fields.fingerprint, fields.distance]
     for begin in range(0, len(lost), IDS):
         part = list(lost[begin : begin + IDS])
         is_there = [{"ids": {"values": part}}, {"exists": {"field": fields.fingerprint}}]
@@ -241,24 +235,28 @@ def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -
                 return None
             continue
         query = {"terms": {fields.duplicate_of: sorted({hit["_id"] for hit in canonicals})}}
-        members = yield from _search(names, query, [fields.fingerprint, fields.duplicate_of, fields.distance])
-        if members is None:
+        # All members: of a canonical whose members were not seen nobody knows that it is elsewhere.
+        said: set[tuple[str, str, int]] = set()
+
+        def note(hits: Hits, said: set[tuple[str, str, int]] = said) -> None:
+            for hit in hits:
+                if len(values := hit.get("fields") or {}) == 3:
+                    canonical, digits, distance = (values[name][0] for name in shown)
+                    said.add((canonical, digits, int(distance)))
+
+        body = {"query": query, "docvalue_fields": shown, "_source": False}
+        if (yield from read_each(names, body, note, page=HITS)):
             return None
-        said = {
-            (values[fields.duplicate_of][0], values[fields.fingerprint][0], int(values[fields.distance][0]))
-            for hit in members
-            if len(values := hit.get("fields") or {}) == 3
-        }
         for hit in canonicals:
             bits = from_hex(hit["fields"][fields.fingerprint][0])
             own = [each for each in said if each[0] == hit["_id"]]
             if any(hamming_distance(bits, from_hex(digits)) == distance for _, digits, distance in own):
-                found.add(hit["_index"])
+                found.setdefault(hit["_id"], set()).add(hit["_index"])
     return found
 
 
 def _search(index: Any, query: Any, fields: Sequence[str]) -> Flow[list[dict[str, Any]] | None]:
-    """Return the first hits with *fields*; ``None`` where shards do not answer, or the user may not search there."""
+    """Return all hits with *fields*; ``None`` where shards do not answer, there are too many, or rights lack."""
     body = {"size": HITS, "query": query, "docvalue_fields": list(fields), "_source": False}
     try:
         answer = yield from ask(Call("search", {"index": index, "body": body}))
@@ -267,7 +265,7 @@ def _search(index: Any, query: Any, fields: Sequence[str]) -> Flow[list[dict[str
             raise
         return None
     hits: list[dict[str, Any]] = answer["hits"]["hits"]
-    return None if find_gaps(answer) else hits
+    return None if find_gaps(answer) or len(hits) >= HITS else hits
 
 
 def _warn_of_hidden(names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> Flow[None]:

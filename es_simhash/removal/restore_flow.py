@@ -1,8 +1,8 @@
 """
-Putting the documents of an archive back: each as it was, only where it is missing, and then in its group again.
+Puts archived documents back: each as it was, only where it is missing, and then in its group again.
 
-Every write is a creation, so that no document is ever replaced; run again, a restore does what is left. Where a line
-goes is decided in ``restore_targets``, whether two documents are the same in ``removal.same_source``.
+Every write is a creation, so no document is replaced, and a second run does what is left. The place of a line
+is decided in ``restore_targets_flow``, whether two documents are the same in ``fits``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from es_simhash.removal.regroup_flow import OnRegrouped, Regroup
 from es_simhash.removal.restore_targets_flow import Target, find_target
 from es_simhash.removal.results import Restored
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import check_index
+from es_simhash.transport.names import Key, check_index, document_key
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting
-from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
+from es_simhash.transport.retry_flow import refresh
 from es_simhash.transport.view import Hits
-from es_simhash.writes.conditional_write_flow import CONFLICT
+from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.operations import Outcome
 
 # Index, routing value and source of a document that is there.
@@ -49,17 +48,14 @@ def restore(
     sizes: RemovalSizes = SIZES,
 ) -> Flow[None]:
     """
-    Emit a :class:`Restored` for each line of *archives*, after it was put back; in a dry run, instead.
+    Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
 
-    Every archive is read to its end before anything is written. Cost: a multi-get and a bulk request for 500 documents,
-    and at the end the regrouping of what the documents touch.
-
-    Raises:
-        InvalidInputError: If a file is no archive or is damaged. The whole lines of a last member that is not whole are
-            put back like others, with a warning.
+    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are
+    put back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two
+    multi-gets for conflicts and final pipelines; at the end the regrouping of what the documents touch.
     """
     if not archives:
-        raise InvalidInputError("no archive was named: give a file that dedupe --archive has made")
+        raise InvalidInputError("no archive was named: give a file that es-simhash apply has made")
     if index is not None:
         check_index(check_name("index", index))
     if on_regrouped is not None:
@@ -71,7 +67,7 @@ def restore(
     regroup = Regroup(context, few=sizes.few)
     done = 0
     created = Counter[str]()
-    with noting(lambda: f"{created.total():,} documents were put back"):
+    with noting(lambda: were(created.total(), "put back")):
         while batch := (yield Compute(_take, (lines, sizes))):
             work = _Batch(context, created, dry_run=dry_run)
             for line in batch:
@@ -234,9 +230,8 @@ class _Batch:
 
     def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
         """
-        Settle the lines whose documents were missing, and exist now.
-
-        An equal document was created by a request of ours whose answer was lost, or for a line before this one.
+        Settle lines whose documents exist now: created by a request whose answer was lost, or for an
+        earlier line.
         """
         found = (yield from _read(items)) if items else {}
         for item in items:

@@ -1,8 +1,7 @@
 """
-Where a document of an archive is written to: the index that held it, or the data stream of which that is a part.
+Where an archived document is written to: its index, or the data stream that the index is part of.
 
-No server accepts a new document for a backing index of a data stream, only for the stream. No document is read or
-written here.
+No server takes a new document for a backing index, only for its stream. No document is read or written here.
 """
 
 from __future__ import annotations
@@ -27,29 +26,12 @@ VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    Where documents are written to.
+    Where documents are written to; *name* is a concrete index or a data stream.
 
-    Attributes:
-        name:
-            Name for the operation: a concrete index, or a data stream.
-        settings:
-            Settings of the index; ``None`` where it has no fields of ours.
-        is_stream:
-            Whether it is a data stream.
-        created:
-            When the index was created; ``None`` where that is not known.
-        vectors:
-            Names of the fields that the server keeps as vectors.
-        may_change:
-            Whether a final pipeline may change what is written.
-        fault:
-            Why nothing can be written there; ``None`` where it can.
-        detail:
-            More about that.
-        is_named:
-            Whether the caller named it.
-        view:
-            Under which name its documents are grouped: the alias that the caller named, else its own name.
+    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*:
+    fields that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*:
+    why nothing can be written there. *is_named*: the caller named it. *view*: the name by which its documents are
+    grouped: the alias that the caller named, else the name of the index.
     """
 
     name: str
@@ -73,20 +55,10 @@ class Target:
 
 def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
     """
-    Return where documents for *name* are written to.
+    Return where documents for *name* are written to; costs up to three requests.
 
-    Args:
-        context:
-            What the client object knows.
-        name:
-            Name of the index that the archive names, or that the caller names.
-        is_named:
-            Whether the caller names it: then it may be an alias or a data stream.
-
-    Raises:
-        NoIndexError: If the caller names a pattern that matches no index.
-        InvalidInputError: If the caller names an alias without a write index.
-        MappingError: If the fields of the index cannot be used.
+    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing
+    index, or an alias without a write index, is an error and not a fault of the target.
     """
     try:
         answer = yield from ask(Call("get_mapping", {"index": name}))

@@ -1,8 +1,4 @@
-"""
-What planning and applying a removal report: plain values. Nothing is planned or removed here.
-
-What a restore reports: plain values. Nothing is restored here.
-"""
+"""What planning, applying and restoring report: plain values. Nothing is planned, removed or restored here."""
 
 from __future__ import annotations
 
@@ -13,15 +9,15 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.removal.judge import KeptKind
 from es_simhash.removal.records import Archived, PlannedRemoval, add_detail
 
-DedupedAction: TypeAlias = Literal[
+DuplicateAction: TypeAlias = Literal[
     "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
 ]
 
 
-DedupedKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
 
 
-AGAIN: frozenset[DedupedKind] = frozenset({"refused", "unreadable", "conflict"})
+AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
 
 
@@ -39,7 +35,7 @@ _SENTENCES: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Deduped:
+class DuplicateResult:
     """
     What became of one duplicate; in a dry run, what would become of it.
 
@@ -75,8 +71,8 @@ class Deduped:
     canonical: str
     canonical_index: str
     distance: int | None
-    action: DedupedAction
-    kind: DedupedKind | None = None
+    action: DuplicateAction
+    kind: DuplicateKind | None = None
     detail: str = ""
     similarity: float | None = None
     routing: str | None = None
@@ -108,8 +104,8 @@ class Deduped:
 
     @classmethod
     def of(
-        cls, removal: PlannedRemoval, action: DedupedAction, kind: DedupedKind | None = None, detail: str = ""
-    ) -> Deduped:
+        cls, removal: PlannedRemoval, action: DuplicateAction, kind: DuplicateKind | None = None, detail: str = ""
+    ) -> DuplicateResult:
         """Return the record of a line of a plan."""
         document, canonical = removal.document, removal.canonical
         return cls(
@@ -243,12 +239,7 @@ class Restored:
 
     @classmethod
     def of(
-        cls,
-        archived: Archived,
-        index: str,
-        action: RestoredAction,
-        kind: RestoredKind | None = None,
-        detail: str = "",
+        cls, archived: Archived, index: str, action: RestoredAction, kind: RestoredKind | None = None, detail: str = ""
     ) -> Restored:
         """Return the record of a line of an archive."""
         canonical = archived.canonical

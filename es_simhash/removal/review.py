@@ -1,19 +1,25 @@
-"""
-A plan of removal as lines of text: its numbers, then removals beside what stays. The caller makes them safe to print.
-
-The review of the plan in a file: as HTML, as text, or as numbers. The file is read line by line, twice.
-"""
+"""The review of a plan file as HTML, text or numbers. The file is read twice; callers make text safe for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.review_summary import FieldPair, Portion, Summary, compare_fields, summarize
-from es_simhash.removal.review_tables import band_name, percent, percent_similar, relation
+from es_simhash.removal.review_summary import (
+    BANDS,
+    MOST_VALUES,
+    Band,
+    FieldPair,
+    Portion,
+    Summary,
+    band_of,
+    compare_fields,
+    summarize,
+)
+from es_simhash.tables.notebook import Child, Html, bar, element, user_text
 from es_simhash.texts.worddiff import Change, Segment
 
 if TYPE_CHECKING:
@@ -21,14 +27,137 @@ if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval
 
 
+def band_name(band: Band) -> str:
+    """Return what a band of similarity is called."""
+    if band is None:
+        return "Texts not compared"
+    if band >= 1:
+        return "Same words (100 %)"
+    return f"{band * 100:.0f} to {(band + 1 / BANDS) * 100:.0f} % similar"
+
+
+def percent_similar(similarity: float | None) -> str:
+    """Return a similarity in percent, cut and not rounded, so that only texts with the same words show 100 %."""
+    if band_of(similarity) is None:
+        return "not compared"
+    return f"{int((similarity or 0.0) * 1000 + 1e-6) / 10:g} %"
+
+
+def relation(removal: PlannedRemoval) -> str:
+    """Return what the document that stays is to the one that goes."""
+    if removal.reason == "contained":
+        return "contains it"
+    return f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded to 0 or to 100 where it is neither."""
+    if share is None:
+        return ""
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
+
+
+def facts(summary: Summary) -> Html:
+    """Return the few numbers that matter most."""
+    total = summary.total
+    same = sum(number for band, number in summary.bands.items() if band is not None and band >= 1)
+    unread = summary.bands.get(None, 0)
+    of = "" if total.documents is None else f" of {total.documents:,} ({percent(total.share)})"
+    shown = [
+        ("documents would go", f"{total.removals:,}", of),
+        ("documents stay for them", f"{summary.canonicals:,}", ""),
+        ("have the same words", f"{same:,}", ""),
+    ]
+    if summary.lowest is not None:
+        shown.append(("the least similar", percent_similar(summary.lowest), ""))
+    if unread:
+        shown.append(("texts were not compared", f"{unread:,}", ""))
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", name), element("dd", number, element("small", rest)))
+            for name, number, rest in shown
+        ),
+        class_="facts",
+    )
+
+
+def tables(summary: Summary, said: Mapping[str, str]) -> Html:
+    """Return all tables: by similarity, by index, by field, the largest groups, and what the plan says of itself."""
+    most = max(summary.bands.values(), default=1)
+    total = summary.total.removals
+    bands = [
+        ([band_name(band)], [f"{number:,}", percent(number / total)], number / most)
+        for band, number in summary.bands.items()
+    ]
+    found = [_html_table("By similarity", ["similarity", "removals", "share"], bands)] if bands else []
+    if summary.indices:
+        found.append(_shares("By index", "index", summary.indices, total))
+    found += [_shares(f"By {name}", name, shares, total) for name, shares in summary.fields.items() if shares]
+    if summary.groups:
+        largest = summary.groups[0][2]
+        rows = [([id_, index], [f"{number:,}"], number / largest) for index, id_, number in summary.groups]
+        found.append(_html_table("What stays for most removals", ["document that stays", "index", "removals"], rows))
+    if said:
+        rows_said = [
+            element("tr", element("th", name, scope="row"), element("td", user_text(text)))
+            for name, text in said.items()
+        ]
+        found.append(element("table", element("caption", "The plan"), element("tbody", *rows_said), class_="said"))
+    return element(
+        "section",
+        element("h2", "In numbers", id="numbers"),
+        element("div", *(element("div", each) for each in found), class_="tables"),
+        aria_labelledby="numbers",
+    )
+
+
+def _shares(title: str, name: str, shares: Sequence[Portion], total: int) -> Html:
+    is_known = any(each.documents is not None for each in shares)
+    rows = []
+    for each in shares:
+        numbers = [f"{each.removals:,}"]
+        if is_known:
+            numbers += ["" if each.documents is None else f"{each.documents:,}", percent(each.share)]
+        share = each.share if is_known and each.share is not None else each.removals / total
+        rows.append(([each.name if each.name is not None else "(none)"], numbers, share))
+    head = [name, "would go", "of", "share"] if is_known else [name, "would go"]
+    more = f" (the {MOST_VALUES} with most removals)" if len(shares) == MOST_VALUES else ""
+    return _html_table(title + more, head, rows)
+
+
+def _html_table(title: str, head: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[str], float]]) -> Html:
+    names = len(rows[0][0])
+    cells: list[Child] = [
+        element("th", user_text(each), scope="col", class_="number" if place >= names else None)
+        for place, each in enumerate(head)
+    ]
+    body = [
+        element(
+            "tr",
+            *(element("th", user_text(each), scope="row") for each in words[:1]),
+            *(element("td", user_text(each)) for each in words[1:]),
+            *(element("td", each, class_="number") for each in numbers),
+            element("td", bar(share), class_="bar"),
+        )
+        for words, numbers, share in rows
+    ]
+    return element(
+        "table",
+        element("caption", user_text(title)),
+        element("thead", element("tr", *cells, element("td"))),
+        element("tbody", *body),
+    )
+
+
 # The marks have the meaning of the colours of the page.
 _MARKS = {Change.SAME: ("", ""), Change.REMOVED: ("[-", "-]"), Change.ADDED: ("{+", "+}")}
 
 
 def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
-    """
-    Yield the numbers of a plan.
-    """
+    """Yield the numbers of a plan."""
     total = summary.total
     of = "" if total.documents is None else f" of {total.documents:,} ({percent(total.share)})"
     yield f"{total.removals:,}{of} documents would go; {summary.canonicals:,} stay for them"
@@ -55,9 +184,7 @@ def _table(title: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def removal_lines(removal: PlannedRemoval) -> Iterator[str]:
-    """
-    Yield a removal beside what stays, with the words that differ marked ``[-goes-]`` and ``{+stays+}``.
-    """
+    """Yield a removal beside what stays, with the words that differ marked ``[-goes-]`` and ``{+stays+}``."""
     goes, stays = removal.document, removal.canonical
     where = f"{goes.index}/{goes.id}"
     kept = stays.id if stays.index == goes.index else f"{stays.index}/{stays.id}"
@@ -99,16 +226,7 @@ def review_html(path: FilePath) -> str:
 
 
 class Review:
-    """
-    A plan, read and found whole.
-
-    Args:
-        path:
-            File of the plan.
-
-    Raises:
-        InvalidInputError: If the file is no plan, or was cut short or changed.
-    """
+    """A plan, read and found whole when it is made; else InvalidInputError is raised."""
 
     def __init__(self, path: FilePath) -> None:
         self._plan = read_plan(path)
@@ -122,13 +240,7 @@ class Review:
         yield from write_page(Page(plan.path.name, describe(plan), self.summary, plan.removals))
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
-        """
-        Yield the review as lines of text; line breaks and controls of the documents are in them.
-
-        Args:
-            limit:
-                Number of removals shown, least similar first; by default all.
-        """
+        """Yield the review as lines, least similar first; line breaks and controls of the documents are in them."""
         yield from summary_lines(self.summary, describe(self._plan))
         for removal in islice(self._plan.removals(), limit):
             yield ""
@@ -149,9 +261,7 @@ class Review:
 
 
 def describe(plan: Plan) -> dict[str, str]:
-    """
-    Return what *plan* says of itself, for people: a name and a text for each fact.
-    """
+    """Return what *plan* says of itself, for people: a name and a text for each fact."""
     header = plan.header
     guards = header.guards
     limit = f"at most {guards.max_share * 100:g} % of the documents"

@@ -1,12 +1,9 @@
 """
-Passages of two texts that differ, as HTML: removed words are struck through, added ones underlined.
+The review page: one HTML file with its style, its script and every removal, which loads nothing.
 
-The review page: one HTML file with its style, its script and every removal, which loads nothing from anywhere.
-
-A long page keeps its removals as text in script elements that hold no script, which a browser reads a hundred times
-faster than elements; the script of the page puts a part in place when it is opened. The pieces of a page are made one
-after the other, so that a plan of any length can be written.
-What is counted is in ``summary``, what differs in ``differences``.
+A long page keeps removals as text in script elements that hold no script, which a browser reads a hundred
+times faster than elements; the page's script inserts a part when it is opened. The page is made in pieces, so
+a plan may have any length.
 """
 
 from __future__ import annotations
@@ -20,9 +17,9 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from es_simhash.removal.review import band_name, facts, percent_similar, relation, tables
 from es_simhash.removal.review_summary import Band, FieldPair, Summary, band_of, compare_fields
-from es_simhash.removal.review_tables import band_name, facts, percent_similar, relation, tables
-from es_simhash.tables.markup import Html, element, join, user_text
+from es_simhash.tables.notebook import Html, element, join, user_text
 from es_simhash.texts.worddiff import Change, Segment, WordDiff
 
 if TYPE_CHECKING:
@@ -33,9 +30,7 @@ _MARKS = {Change.REMOVED: "del", Change.ADDED: "ins"}
 
 
 def excerpt(segments: Iterable[Segment]) -> Html:
-    """
-    Return one excerpt of a difference.
-    """
+    """Return one excerpt of a difference."""
     parts = [
         element(_MARKS[part.change], part.text) if part.change in _MARKS else part.text
         for part in segments
@@ -67,19 +62,7 @@ LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """
-    What a page shows.
-
-    Attributes:
-        title:
-            Name of the plan, such as the name of its file.
-        facts:
-            What the plan says of itself: term and text.
-        summary:
-            Its numbers.
-        lines:
-            Returns its removals, smallest similarity first.
-    """
+    """What a page shows; *facts* are terms and texts, *lines* returns the removals, smallest similarity first."""
 
     title: str
     facts: Mapping[str, str]
@@ -88,9 +71,7 @@ class Page:
 
 
 def write_page(page: Page) -> Iterator[str]:
-    """
-    Yield the page in pieces.
-    """
+    """Yield the page in pieces."""
     total = page.summary.total.removals
     yield from _opening(page)
     yield element(

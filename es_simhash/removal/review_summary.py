@@ -1,8 +1,4 @@
-"""
-One removal beside the document that stays: which fields are equal, and which words of the others differ. Pure.
-
-What a plan of removal comes to, in numbers: of how many documents, by index, by field, by similarity. Pure.
-"""
+"""A plan of removal in numbers, and each removal beside the document that stays, field by field. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.texts.worddiff import WordDiff, word_diff
 
 if TYPE_CHECKING:
-    from es_simhash.removal.guards import Guards
-    from es_simhash.removal.records import PlannedRemoval
+    from es_simhash.removal.records import Guards, PlannedRemoval
 
 
 LONGEST_VALUE = 120
@@ -29,20 +24,10 @@ Characters of a value that is shown in one cell; a longer one is a text.
 @dataclass(frozen=True, slots=True)
 class FieldPair:
     """
-    A field of both documents.
+    A field of both documents: its value in the one that goes, and in the one that stays (``None``: it has none).
 
-    Attributes:
-        name:
-            Its name.
-        goes:
-            Its value in the document that would go; ``None`` where it has none.
-        stays:
-            Its value in the document that stays.
-        is_cut:
-            Whether the plan holds only the beginning of a value.
-        diff:
-            The words that differ: removed ones are only in the document that goes; white space counts as one space.
-            ``None`` for short values.
+    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts
+    as one space; ``None`` for short values.
     """
 
     name: str
@@ -58,9 +43,7 @@ class FieldPair:
 
 
 def field_text(value: Any) -> str | None:
-    """
-    Return the value of a field as text; ``None`` where there is none.
-    """
+    """Return the value of a field as text; ``None`` where there is none."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
@@ -69,21 +52,14 @@ def field_text(value: Any) -> str | None:
 
 
 def is_short(value: str | None) -> bool:
-    """
-    Return whether *value* fits into one cell.
-    """
+    """Return whether *value* fits into one cell."""
     return value is None or (len(value) <= LONGEST_VALUE and "\n" not in value)
 
 
 def compare_fields(removal: PlannedRemoval, *, max_changes: int = 6) -> list[FieldPair]:
     """
-    Return the fields of both documents, in the order of the document that would go.
-
-    Args:
-        removal:
-            The line of the plan.
-        max_changes:
-            Number of differing places shown of one field.
+    Return the fields of both documents, in the order of the document that goes; *max_changes* differences
+    for each.
     """
     goes, stays = removal.document, removal.canonical
     cut = {*goes.cut, *stays.cut}
@@ -122,13 +98,7 @@ Band = float | None
 
 
 def band_of(similarity: float | None) -> Band:
-    """
-    Return the lower end of the band that *similarity* is in; ``None`` for texts that were not compared.
-
-    Examples:
-        >>> band_of(0.83), band_of(1.0), band_of(None)
-        (0.8, 1.0, None)
-    """
+    """Return the lower end of the band of *similarity*; ``None`` if texts were not compared."""
     if similarity is None or isnan(similarity):
         return None
     return int(min(max(similarity, 0.0), 1.0) * BANDS + 1e-9) / BANDS
@@ -136,17 +106,7 @@ def band_of(similarity: float | None) -> Band:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """
-    How many documents would go, of how many.
-
-    Attributes:
-        name:
-            Name of an index, or value of a field; ``None`` for documents without one.
-        removals:
-            Number of documents that would go.
-        documents:
-            Number of documents there are; ``None`` where the plan does not say.
-    """
+    """How many documents would go, of how many (``None``: unknown), for an index or value (``None``: without one)."""
 
     name: str | None
     removals: int
@@ -171,23 +131,11 @@ class Portion:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """
-    The numbers of a plan.
+    The numbers of a plan; tuples have most removals first.
 
-    Attributes:
-        total:
-            All removals, of all documents.
-        indices:
-            The same for each index, most removals first.
-        fields:
-            The same for the values of each field that the plan watches, most removals first.
-        bands:
-            Number of removals in each band of similarity, smallest first; ``None`` is first: not compared.
-        groups:
-            Index and id of the documents that stand for most removals, with their number.
-        canonicals:
-            Number of different documents that stay for those that go.
-        lowest:
-            The smallest similarity; ``None`` where no texts were compared.
+    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*:
+    index and id of the documents that stand for most removals, with the number. *canonicals*: how many different
+    documents stay. *lowest*: the smallest similarity; ``None`` if no texts were compared.
     """
 
     total: Portion
@@ -212,17 +160,7 @@ class Summary:
 
 
 def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
-    """
-    Return the numbers of a plan.
-
-    Counts by each field of the plan whose values are short and repeat, and by the protected one.
-
-    Args:
-        removals:
-            The removals of the plan.
-        guards:
-            Its guard rails, with the number of documents that there are.
-    """
+    """Return the numbers of a plan, also by the protected field and each field whose values are short and repeat."""
     indices: Counter[str] = Counter()
     bands: Counter[Band] = Counter()
     groups: Counter[tuple[str, str]] = Counter()

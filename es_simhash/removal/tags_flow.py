@@ -1,21 +1,25 @@
 """
-Tags of documents that add nothing: the id of the document that contains them, in ``contained_in``.
+Tags duplicates (their group fields, which ``groups.reconcile_flow`` writes), and documents that add nothing with the id
+of the document that contains them (``contained_in``).
 
-A plan of removal says which documents they are, so a tag rests on what a removal rests on. Tags of an earlier run that
-the present plan does not confirm are removed; so a tag is right until the text of one of the two documents changes.
-What changes a text through us removes the tag: ``ingest``, ``backfill`` and ``follow``.
+A tag rests on a plan of removal; tags of an earlier run that the present plan does not confirm are removed. A
+tag is right until one of the two texts changes; ``ingest``, backfill and follow remove it when they change a
+text.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.groups.contents_flow import read_tags, untag
-from es_simhash.groups.settings_flow import refuse_untaggable
+from es_simhash.groups.reconcile_flow import read_groups, reconcile
+from es_simhash.groups.rule import GroupingRequest
+from es_simhash.groups.settings_flow import refuse_untaggable, settle_grouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN
 from es_simhash.mapping.primaries_flow import reads_primaries
@@ -25,28 +29,60 @@ from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.plan_flow import PlanOptions, plan_removal
 from es_simhash.removal.records import PlannedRemoval
-from es_simhash.removal.results import Deduped, DedupedKind
-from es_simhash.transport.keys import Key
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Outcome
+from es_simhash.removal.results import DuplicateKind, DuplicateResult
+from es_simhash.transport.names import Index, Key
+from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
+from es_simhash.transport.retry_flow import refresh
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
+
+if TYPE_CHECKING:
+    from es_simhash.groups.assign import Groups
 
 BATCH = 200
 
 
 @reads_primaries
+def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, dry_run: bool) -> Flow[None]:
+    """Emit a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
+    resolved = yield from resolve_index(context, index)
+    if not dry_run:
+        yield from refuse_updates(index, resolved.mappings)
+    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
+    failures: Sequence[Failure] = ()
+    if not dry_run:
+        failures = (yield from reconcile(context, index, request)).failures
+    failed = {(each.index, each.id): each for each in failures}
+    _, groups = yield from read_groups(context, index, resolved, grouping)
+    duplicates: list[int] = groups.duplicates.tolist()
+    for place in duplicates:
+        record = _tagged(groups, place, is_dry=dry_run)
+        failure = failed.get((record.index, record.id))
+        yield Emit(record if failure is None else _not_tagged(record, failure))
+
+
+def _tagged(groups: Groups, place: int, *, is_dry: bool) -> DuplicateResult:
+    row = groups.table.row(place)
+    canonical = groups.table.row(int(groups.canonical[place]))
+    action: Literal["would tag", "tagged"] = "would tag" if is_dry else "tagged"
+    distance = int(groups.distance[place])
+    return DuplicateResult(row.id, row.index, canonical.id, canonical.index, distance, action, routing=row.routing)
+
+
+def _not_tagged(record: DuplicateResult, failure: Failure) -> DuplicateResult:
+    kind = "refused" if failure.kind == "unusable" else failure.kind
+    return replace(record, action="kept", kind=kind, detail=failure.reason)
+
+
+@reads_primaries
 def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
     """
-    Tag the documents of *index* that add nothing, and emit a :class:`Deduped` for each; in a dry run, instead.
+    Tag the documents of *index* that add nothing, and emit a :class:`DuplicateResult` each; in a dry run, only emit.
 
-    A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
-    and are not in the plan any more are emitted last, as ``"untagged"``.
-
-    Raises:
-        MappingError: If an index does not map the tag.
+    A tag is written only if both documents are as they were when they were compared. Documents that were tagged
+    before and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index
+    does not map the tag.
     """
     resolved = yield from resolve_index(context, index)
     if not dry_run:
@@ -59,9 +95,9 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
         plan: Plan = yield Compute(read_plan, (path,))
         removals = plan.removals()
         done = 0
-        with noting(lambda: f"{0 if dry_run else len(tagged):,} documents were tagged"):
+        with noting(lambda: were(0 if dry_run else len(tagged), "tagged")):
             while lines := (yield Compute(_take, (removals,))):
-                records = [Deduped.of(line, "would tag") for line in lines] if dry_run else None
+                records = [DuplicateResult.of(line, "would tag") for line in lines] if dry_run else None
                 if records is None:
                     records = yield from _tag(lines, context.prefix)
                 tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
@@ -83,11 +119,11 @@ def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
     return list(islice(removals, BATCH))
 
 
-def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[Deduped]]:
+def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateResult]]:
     """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
     items = yield from read_documents([each.canonical.key for each in lines])
     wanted = {each.document.key: each for each in lines}
-    kept: dict[Key, DedupedKind] = {}
+    kept: dict[Key, DuplicateKind] = {}
     for each in lines:
         state = state_of(each.canonical, items[each.canonical.key])
         if state != "same":
@@ -108,7 +144,7 @@ def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[Deduped]]:
     return [_record(each, kept.get(each.document.key), done.get(each.document.key)) for each in lines]
 
 
-_KINDS: dict[str, DedupedKind] = {
+_KINDS: dict[str, DuplicateKind] = {
     "changed": "canonical_changed",
     "missing": "canonical_missing",
     "no_index": "index_replaced",
@@ -116,27 +152,25 @@ _KINDS: dict[str, DedupedKind] = {
 }
 
 
-def _record(line: PlannedRemoval, kind: DedupedKind | None, outcome: Outcome | None) -> Deduped:
+def _record(line: PlannedRemoval, kind: DuplicateKind | None, outcome: Outcome | None) -> DuplicateResult:
     detail = ""
     if kind is None and outcome is not None and not outcome.is_done:
         kind = _kind_of(outcome)
         detail = str(outcome.error)
-    return Deduped.of(line, "tagged" if kind is None else "kept", kind, detail)
+    return DuplicateResult.of(line, "tagged" if kind is None else "kept", kind, detail)
 
 
-def _kind_of(outcome: Outcome) -> DedupedKind:
+def _kind_of(outcome: Outcome) -> DuplicateKind:
     if outcome.status == MISSING:
         return "missing"
     return "conflict" if outcome.status == CONFLICT else "refused"
 
 
-def untag_removed(index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str) -> Flow[list[Deduped]]:
-    """
-    Remove the tags that name one of *ids* from documents of *index* that are in *names*; return what was done.
-
-    The documents with these ids were removed, so that what stood in them must be found again.
-    """
-    records: list[Deduped] = []
+def untag_removed(
+    index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
+) -> Flow[list[DuplicateResult]]:
+    """Remove tags that name one of the removed *ids*: what stood in these documents must be found again."""
+    records: list[DuplicateResult] = []
     for begin in range(0, len(ids), BATCH):
         part = ids[begin : begin + BATCH]
         found = yield from read_tags(index, prefix, ids=part, names=names)
@@ -144,7 +178,7 @@ def untag_removed(index: Index, names: Sequence[str], ids: Sequence[str], *, pre
     return records
 
 
-def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[Deduped]]:
+def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[DuplicateResult]]:
     """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
@@ -158,8 +192,8 @@ def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[
     return records
 
 
-def _untagged(key: Key, tag: str, action: Any, kind: DedupedKind | None = None, detail: str = "") -> Deduped:
-    return Deduped(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
+def _untagged(key: Key, tag: str, action: Any, kind: DuplicateKind | None = None, detail: str = "") -> DuplicateResult:
+    return DuplicateResult(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
 
 
 def _update(prefix: str, container: str) -> tuple[str, Any]:

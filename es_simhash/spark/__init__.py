@@ -20,7 +20,7 @@ except ImportError as error:
 from es_simhash.spark.fingerprints import with_fingerprints
 from es_simhash.spark.groups import groups
 from es_simhash.spark.pairs import near_pairs
-from es_simhash.spark.removal import dedupe
+from es_simhash.spark.removal import plan_removal
 from es_simhash.spark.source import register
 
-__all__ = ["dedupe", "groups", "near_pairs", "register", "with_fingerprints"]
+__all__ = ["groups", "near_pairs", "plan_removal", "register", "with_fingerprints"]

@@ -1,13 +1,13 @@
-"""
-The fingerprints of a column of texts.
-"""
+"""The fingerprints of a column of texts, and which texts of neighbours are similar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, functions as sql
 from pyspark.sql.functions import arrow_udf
 
 from es_simhash.arguments import check_name
@@ -15,7 +15,9 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
-from es_simhash.spark.frames import check_frame, check_text
+from es_simhash.lookup.options import Verification
+from es_simhash.spark.frames import Keeper, check_frame, check_text
+from es_simhash.texts.similarity import check_bound, compare_shingles, shingle_sets
 
 
 def with_fingerprints(
@@ -71,9 +73,7 @@ def _computation(
 
 
 def read_strings(array: pa.Array) -> list[str | None]:
-    """
-    Return the strings of *array*; Spark takes any bytes for a string, and what is not UTF-8 counts as no letter.
-    """
+    """Return the strings of *array*; Spark takes any bytes for a string, and what is not UTF-8 counts as no letter."""
     try:
         return array.to_pylist()
     except UnicodeDecodeError:
@@ -85,3 +85,56 @@ def _decode(data: bytes) -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("utf-8", "replace")
+
+
+def shingles_of(text: Column) -> Column:
+    """Return the sorted shingles of a column of texts, 8 bytes each; null where there is no text."""
+    return arrow_udf(_shingles, "binary").asNondeterministic()(text)
+
+
+def _shingles(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    for batch in batches:
+        texts = read_strings(batch)
+        found = iter(shingle_sets([each for each in texts if each is not None]))
+        yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
+
+
+def check_verify(verify: Any) -> float:
+    """Return *verify*, the smallest similarity of texts, as a float; refuse measures that Spark lacks."""
+    if isinstance(verify, Verification):
+        raise InvalidInputError(
+            f"Spark compares texts by the jaccard of words, not by the {verify.text_measure}: give verify as a number"
+        )
+    return check_bound(verify)
+
+
+def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:
+    """
+    Return those of *pairs* whose texts have at least the shingle Jaccard *similarity*; kept.
+
+    *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles ``left_size,
+    right_size``.
+    *sets*: the shingles by digest: ``text, shingles``.
+    """
+    sizes = sql.col("left_size"), sql.col("right_size")
+    # No two sets share more than the smaller has.
+    may_be = sql.least(*sizes).cast("double") / sql.greatest(*sizes, sql.lit(1)) >= similarity
+    found = pairs.where(may_be).select("left_text", "right_text").distinct()
+    for side in ("left", "right"):
+        own = sets.select(sql.col("text").alias(f"{side}_text"), sql.col("shingles").alias(f"{side}_shingles"))
+        found = found.join(own, f"{side}_text")
+    is_similar = jaccard_of(sql.col("left_shingles"), sql.col("right_shingles")) >= similarity
+    return keeper.keep(found.where(is_similar).select("left_text", "right_text"))
+
+
+def jaccard_of(left: Column, right: Column) -> Column:
+    """Return the similarity of two columns of shingles, 0 to 1; null where either is null."""
+    return arrow_udf(_jaccard, "double")(left, right)
+
+
+def _jaccard(left: pa.Array, right: pa.Array) -> pa.Array:
+    found = []
+    for pair in zip(left, right, strict=True):
+        sets = [np.frombuffer(each.as_buffer(), np.uint64) for each in pair if each.is_valid]
+        found.append(compare_shingles(*sets).jaccard if len(sets) == 2 else None)
+    return pa.array(found, pa.float64())

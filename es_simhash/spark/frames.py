@@ -1,6 +1,4 @@
-"""
-DataFrames and their columns: checked, named alike, and kept between steps. Nothing is computed here.
-"""
+"""DataFrames and their columns: checked, named alike, and kept between steps."""
 
 from __future__ import annotations
 
@@ -19,25 +17,14 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 
 def check_frame(df: Any) -> DataFrame:
-    """
-    Return *df* if it is a DataFrame of Spark.
-
-    Raises:
-        TypeError: If it is something else.
-    """
+    """Return *df* if it is a DataFrame of Spark."""
     if not isinstance(df, DataFrame):
         raise WrongTypeError(f"df must be a DataFrame of Spark, not {type(df).__name__}")
     return df
 
 
 def check_column(df: DataFrame, name: str, column: Any) -> Column:
-    """
-    Return the column of *df* that the argument *name* names.
-
-    Raises:
-        TypeError: If *column* is not a string.
-        InvalidInputError: If *df* has no such column.
-    """
+    """Return the column of *df* that the argument *name* names."""
     check_name(name, column, wanted="the name of a column")
     if column not in df.columns:
         raise InvalidInputError(f"{name} {shorten(column)} is no column: give one of {shorten(df.columns)}")
@@ -45,13 +32,7 @@ def check_column(df: DataFrame, name: str, column: Any) -> Column:
 
 
 def check_text(df: DataFrame, name: str, column: Any) -> Column:
-    """
-    Return the column of strings of *df* that the argument *name* names.
-
-    Raises:
-        TypeError: If *column* is not a string, or the column does not consist of strings.
-        InvalidInputError: If *df* has no such column.
-    """
+    """Return the column of strings of *df* that the argument *name* names."""
     found = check_column(df, name, column)
     kind = type_of(df, column)
     if not isinstance(kind, StringType):
@@ -71,7 +52,7 @@ def _quote(column: str) -> str:
 
 def parsed(fingerprint: Column) -> Column:
     """
-    Return a column of fingerprints as signed numbers of 64 bits, null where there is none.
+    Return a column of fingerprints as signed 64-bit numbers, null where there is none.
 
     Anything but 16 lower-case hexadecimal digits is an error when the frame is computed.
     """
@@ -108,11 +89,9 @@ def documents_of(
     df: DataFrame, id: str, fingerprint: str, keeper: Keeper, *, others: Sequence[Column] = ()
 ) -> DataFrame:
     """
-    Return the documents with a fingerprint: ``id``, the fingerprint as the number ``value``, and *others*; kept.
+    Return the documents with a fingerprint: ``id``, the number ``value``, and *others*; kept.
 
-    Raises:
-        TypeError: If *df* is no DataFrame, or a column has the wrong type.
-        InvalidInputError: If *df* has no such column, an id is null, or several documents have it.
+    Each id is there once and none is null, else InvalidInputError is raised.
     """
     columns = check_column(check_frame(df), "id", id), parsed(check_text(df, "fingerprint", fingerprint))
     selected = df.select(columns[0].alias("id"), columns[1].alias("value"), *others)
@@ -129,13 +108,9 @@ class Keeper:
     """
     Keeps frames between steps, so that no step is computed twice and plans stay short.
 
-    Without a folder, the executors keep them, in memory and on their disks, until nobody uses the frame: an executor
-    that is lost ends the work with an error of Spark's. With a folder, frames are files there.
-
-    Args:
-        folder:
-            A folder that all executors reach, such as ``s3a://bucket/work``; ``None`` for none. Nothing is deleted
-            there.
+    Without a folder, the executors keep them, in memory and on their disks, until nobody uses the frame: if an
+    executor is lost, the work ends with an error of Spark. With a folder that all executors reach, such as
+    ``s3a://bucket/work``, frames are files there; nothing is deleted.
     """
 
     def __init__(self, folder: FilePath | None) -> None:

@@ -1,8 +1,8 @@
 """
 All pairs within a distance: of fingerprints, and of the documents that have them.
 
-Which joins find them, and what one share of a join yields, is decided in ``index.joins``; here Spark carries
-fingerprints to the shares.
+``groups.join`` decides which joins find them and what a share of a join yields; Spark carries fingerprints
+to shares.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
-from es_simhash.groups.routes import Routes, plan_routes
+from es_simhash.groups.join import Routes, plan_routes
 from es_simhash.mapping.limits import check_max_distance
 from es_simhash.spark.frames import Keeper, as_values, documents_of, to_array
 
@@ -105,11 +105,7 @@ def pairs_of_values(values: DataFrame, max_distance: int) -> DataFrame:
     """
     Return the pairs ``left, right`` of fingerprints within *max_distance*, each once.
 
-    Args:
-        values:
-            The column ``value``: fingerprints as signed numbers, each once. It is read three times.
-        max_distance:
-            Largest distance of a pair in bits, inclusive.
+    *values*: the column ``value`` of signed numbers, each once. It is read three times.
     """
     count = values.count()
     # By their hash: the same ones each time.

@@ -1,6 +1,4 @@
-"""
-A plan of removal from groups made in Spark: the file that ``apply_removal`` carries out. Nothing is deleted here.
-"""
+"""A plan of removal from groups made in Spark, for ``apply_removal``; nothing is deleted here."""
 
 from __future__ import annotations
 
@@ -16,17 +14,24 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.rule import Grouping, Rule
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.removal.guards import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
 from es_simhash.removal.indices_flow import count_shares, read_uuids
 from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.records import (
+    DEFAULT_MAX_SHARE,
+    Guards,
+    PlanHeader,
+    PlannedDocument,
+    PlannedRemoval,
+    check_max_share,
+    refuse_excess,
+)
 from es_simhash.removal.results import RemovalPlan
+from es_simhash.spark.fingerprints import check_verify, jaccard_of, shingles_of
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text
 from es_simhash.spark.groups import groups
-from es_simhash.spark.texts import check_verify, jaccard_of, shingles_of
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import Flow
-from es_simhash.transport.refresh_flow import now
+from es_simhash.transport.retry_flow import now
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")
@@ -34,7 +39,7 @@ _VERSION = ("id", "index", "routing", "seq_no", "primary_term")
 SHOWN = 10_000
 
 
-def dedupe(
+def plan_removal(
     df: DataFrame,
     path: FilePath,
     *,

@@ -25,8 +25,9 @@ from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.faults import refuse_hidden_fields
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.spark.options import (
+from es_simhash.spark.writing import (
     Connection,
+    make_writer,
     read_connection,
     read_fields,
     read_json,
@@ -34,9 +35,8 @@ from es_simhash.spark.options import (
     read_scheme,
     refuse_unknown,
 )
-from es_simhash.spark.writing import make_writer
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.keys import document_key
+from es_simhash.transport.names import document_key
 from es_simhash.transport.pages_flow import open_ordered_view, read_part
 from es_simhash.transport.protocol import Emit, Flow
 from es_simhash.transport.view import Hits, View
@@ -56,9 +56,7 @@ SLICES, PAGE = 8, 1_000
 
 
 def register(spark: SparkSession) -> None:
-    """
-    Let *spark* read and write the format ``es_simhash``.
-    """
+    """Let *spark* read and write the format ``es_simhash``."""
     spark.dataSource.register(SimHashSource)
 
 
@@ -114,21 +112,9 @@ class _Slice(InputPartition):
 @dataclass(frozen=True)
 class _Reader(DataSourceReader):
     """
-    Reads the documents that have a fingerprint, or all, in slices of one view.
+    Reads the documents that match *filter*, in slices of one view; each slice is a partition.
 
-    Attributes:
-        connection:
-            How the index is reached.
-        columns:
-            Fields of the documents that become columns.
-        filter:
-            Query clauses that documents must match.
-        slices:
-            Number of slices, each of which is a partition.
-        page:
-            Hits in a page.
-        scheme:
-            The scheme that the fingerprints must have; ``None`` for that of the index.
+    *scheme*: the scheme that the fingerprints must have; ``None`` for that of the index.
     """
 
     connection: Connection
@@ -139,13 +125,7 @@ class _Reader(DataSourceReader):
     scheme: str | Scheme | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """
-        Open a view of the index, and return its slices.
-
-        Raises:
-            MappingError: If the index lacks our fields, or its documents do not show one of the columns.
-            SchemeMismatchError: If its fingerprints are of several schemes, or not of the one that is asked for.
-        """
+        """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
         self.connection.run(self._check())
         view = self.connection.run(open_ordered_view(self.connection.index, KEEP_ALIVE_SECONDS))
         return [_Slice(number, view) for number in range(self.slices)]

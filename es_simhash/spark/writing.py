@@ -1,13 +1,15 @@
 """
-Writing fingerprints and groups from Spark into the index that the documents came from.
+Writing fingerprints and groups from Spark into the index that the documents came from, and the format's options.
 
-Every write is conditional: a document that was changed since it was read keeps what it has. A task that is done again
-finds what it wrote before, and writes it no second time.
+Every write is conditional: a document that was changed since it was read keeps what it has. A task that is
+done again finds what it wrote before, and does not write it a second time.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,22 +17,120 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from es_simhash.arguments import check_choice
+from es_simhash.arguments import check_choice, check_count, check_fields
+from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.client.drivers import run
-from es_simhash.errors import IncompleteWriteError, InvalidInputError
+from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.groups.settings_flow import check_recorded, settle_grouping
 from es_simhash.hashing import Scheme, from_hex
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.options import Verification
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.fields import fingerprint_fields, group_fields, whole_update
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, fingerprint_fields, group_fields, whole_update
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.spark.options import Connection, read_connection, read_json, read_list, read_scheme, refuse_unknown
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 from es_simhash.transport.protocol import Flow
-from es_simhash.transport.refresh_flow import now
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, rewrite
+from es_simhash.transport.retry_flow import now
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets_flow import refuse_updates
+
+KNOWN = {
+    "connection": (
+        "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
+    ),
+    "reading": ("filter", "columns", "slices", "page", "scheme"),
+    "writing": ("scheme", "max_distance", "rule", "verify", "canonical", "conflicts"),
+}  # fmt: skip
+"""The names of all options, by what they are for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How an index is reached: what goes to the executors. The login is never shown."""
+
+    server: Server
+    index: str
+    prefix: str
+    login: Login = field(repr=False)
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Any, Dialect]]:
+        """Open a client, and close it at the end."""
+        client, _ = open_client(self.server, self.login.headers, self.index)
+        try:
+            yield client, find_dialect(client)
+        finally:
+            client.close()
+
+    def run(self, flow: Flow[Any]) -> Any:
+        """Carry *flow* out with a client of its own, and return its result."""
+        with self.open() as (client, dialect):
+            return run(within_limits(flow, ServerLimits()), client, dialect)
+
+
+def read_connection(options: Mapping[str, str]) -> Connection:
+    """
+    Return the connection that *options* describe; no message has a secret.
+
+    The login is in the options, else in the environment of the driver, else in a URL.
+    """
+    index = options.get("index") or options.get("path")
+    if not index or not options.get("url"):
+        raise InvalidInputError("the options url and index are needed, such as https://host:9200 and news")
+    urls, logins = zip(*map(split_url, read_list(options, "url")), strict=True)
+    own = Login(options.get("api_key"), options.get("user"), options.get("password"))
+    login = next((each for each in (own, login_of_environment(), *logins) if each.headers), Login())
+    if (own.user is None) != (own.password is None) or (own.user and own.api_key):
+        raise InvalidInputError("give the option api_key, or the options user and password together")
+    product = check_choice("product", options.get("product", "auto"), ("auto", "elasticsearch", "opensearch"))
+    Fields(prefix := options.get("prefix", DEFAULT_PREFIX))
+    timeout = read_number(options, "timeout_seconds", 60)
+    server = Server(urls[0], product, options.get("ca_file") or ca_file_of_environment(), False, timeout, urls[1:])
+    return Connection(server, index, prefix, login)
+
+
+def refuse_unknown(options: Mapping[str, str], *groups: str) -> None:
+    """Raise InvalidInputError if an option is unknown; its value, which may be a secret, is not shown."""
+    known = {name for group in groups for name in KNOWN[group]}
+    if unknown := sorted({name.lower() for name in options} - known):
+        raise InvalidInputError(f"option {shorten(unknown[0])} is not known: give {', '.join(sorted(known))}")
+
+
+def read_list(options: Mapping[str, str], name: str) -> list[str]:
+    """Return the parts of an option between commas."""
+    return [part.strip() for part in options.get(name, "").split(",") if part.strip()]
+
+
+def read_fields(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return the fields that an option names."""
+    return check_fields(name, read_list(options, name), may_lack=True)
+
+
+def read_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """Return an option that is a whole number of 1 or more."""
+    try:
+        return check_count(name, int(options.get(name, default)))
+    except ValueError:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not a whole number of 1 or more") from None
+
+
+def read_scheme(options: Mapping[str, str]) -> str | Scheme | None:
+    """Return the scheme that an option names or describes; ``None`` where it is not given."""
+    given = options.get("scheme") or None
+    return Scheme.from_dict(read_json(options, "scheme")) if given and given.startswith("{") else given
+
+
+def read_json(options: Mapping[str, str], name: str) -> Any:
+    """Return an option that is JSON; ``None`` where it is not given."""
+    if not options.get(name):
+        return None
+    try:
+        return json.loads(options[name])
+    except ValueError as error:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {error}") from None
+
 
 _NEEDED = ("id", "index", "seq_no", "primary_term")
 _GROUPS = ("group", "duplicate_of", "distance")
@@ -63,12 +163,9 @@ class Written(WriterCommitMessage):
 
 def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
     """
-    Return what writes a frame, after the index was asked whether it takes what is written.
+    Return what writes a frame; raise if the index has another scheme, another grouping or no fields.
 
-    Raises:
-        InvalidInputError: If a column or option cannot be used, or the index is grouped otherwise.
-        SchemeMismatchError: If the fingerprints of the index are of another scheme.
-        MappingError: If the index lacks our fields, or an update would lose a part of its documents.
+    MappingError is also raised if an update would lose a part of a document.
     """
     refuse_unknown(options, "connection", "writing")
     names = set(schema.names)
@@ -125,19 +222,9 @@ class _Writer(DataSourceArrowWriter):
     """
     Writes the documents of a task, a batch at a time.
 
-    Attributes:
-        connection:
-            How the index is reached.
-        context:
-            The prefix, and the scheme of what is written.
-        resolved:
-            The indices as they were when the writing began.
-        grouping:
-            The grouping of what is written; ``None`` where no groups are.
-        has_fingerprints:
-            Whether fingerprints are written, and not only compared.
-        skips:
-            Whether documents that were changed since they were read are no error.
+    *resolved*: the indices as they were when the writing began. *grouping*: ``None`` if no groups are written.
+    *has_fingerprints*: whether fingerprints are written, and not only compared.
+    *skips*: whether documents that were changed since they were read are no error.
     """
 
     connection: Connection
@@ -157,12 +244,7 @@ class _Writer(DataSourceArrowWriter):
         return done
 
     def commit(self, messages: list[Any]) -> None:
-        """
-        Report what was not written.
-
-        Raises:
-            IncompleteWriteError: If there is any such document that is not to be skipped.
-        """
+        """Raise IncompleteWriteError if documents were not written that may not be skipped."""
         changed = sum(each.changed for each in messages)
         refused = sum(each.refused for each in messages)
         if refused or (changed and not self.skips):

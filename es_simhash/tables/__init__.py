@@ -1,3 +1,1 @@
-"""
-Results as tables: for the eye in a notebook, and for pandas and polars. Pure; no result is defined here.
-"""
+"""Results as tables: for a notebook, for pandas and for polars. Pure; no result is defined here."""

@@ -1,19 +1,193 @@
 """
-Tables as HTML for a notebook: no script, nothing loaded, readable on a light and on a dark background.
+Tables and curves as HTML that is safe by construction, readable on a light and on a dark background.
 
-Colours are those of the notebook; bars and lines only repeat the numbers beside them. What a result has to show is
-decided where the result is defined.
+No script, nothing loaded. Texts of users may have markup, control characters, marks that change the direction of
+text, and half characters. A line has a pattern besides its colour; the table beside it has every number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from html import escape
+from typing import Any, TypeAlias
 
-from es_simhash.tables.curve import CURVE_STYLE
 from es_simhash.tables.frames import column_names, is_number, to_text
-from es_simhash.tables.markup import Html, bar, element, user_text
+
+# C0 and C1 controls except tab and line feed, separators, marks that change the direction of text, lone surrogates,
+# and the codes that are no characters: a browser, an editor or a parser may treat each of them as an order.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff"
+    "\ufff9-\uffff]"
+)
+# Most texts need no change; to see that costs less than to change them.
+_UNSAFE = re.compile(f"[&<>\"'{_HIDDEN.pattern[1:]}")
+_VOID = frozenset({"br", "meta", "input"})
+
+
+class Html(str):
+    """Markup that is already safe."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | Html"
+
+
+def shown(text: str) -> str:
+    r"""Return *text* with each character that is an order rather than a letter as an escape, such as ``\u202e``."""
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _safe(child: Child) -> str:
+    if isinstance(child, Html) or _UNSAFE.search(child) is None:
+        return child
+    return escape(shown(child), quote=True)
+
+
+def join(*children: Child) -> Html:
+    """Return *children* one after the other; what is not markup of ours is escaped."""
+    return Html("".join(map(_safe, children)))
+
+
+def element(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
+    """
+    Return an element; *children* that are no markup, and the values of *attributes*, are escaped.
+
+    Names must be words of the program. An underscore at the end of an attribute's name is left out, one within it
+    is a hyphen. ``True`` is an attribute without a value; ``False`` and ``None`` leave it out.
+
+    Examples:
+        >>> element("p", "a < b", class_="note")
+        '<p class="note">a &lt; b</p>'
+    """
+    written = []
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        attribute = key.rstrip("_").replace("_", "-")
+        written.append(f" {attribute}" if value is True else f' {attribute}="{_safe(str(value))}"')
+    opening = f"<{name}{''.join(written)}>"
+    return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
+
+
+def user_text(text: str, *, within: str = "bdi", **attributes: str | None) -> Html:
+    """Return a text of a user in an element of its own, so that its direction changes nothing around it."""
+    return element(within, text, dir=None if within == "bdi" else "auto", **attributes)  # a <bdi> is "auto" by itself
+
+
+def bar(share: float) -> Html:
+    """Return a bar of which *share* is full. It only repeats a number that stands beside it."""
+    width = max(0.0, min(100.0, share * 100))
+    rect = element("rect", width=f"{width:.2f}", height="10")
+    return element("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")
+
+
+CURVE_STYLE = Html(
+    ".es-simhash svg.curve{display:block;width:100%;max-width:38em;height:auto;margin:0}"
+    ".es-simhash .curve text{fill:currentColor;font-size:12px}"
+    ".es-simhash .curve path{fill:none;stroke-width:2}"
+    ".es-simhash .curve .axis{stroke:currentColor;stroke-width:1;opacity:.35}"
+    ".es-simhash .recall{stroke:#d6603d}"
+    ".es-simhash .precision{stroke:#3f83c8}"
+)
+
+# The drawing, in units of its own; the legend stands to the right of the lines.
+_LEFT, _TOP, _RIGHT, _BOTTOM = 34.0, 12.0, 360.0, 200.0
+_WIDTH, _HEIGHT = 540, 236
+_MOST_TICKS = 13
+_DASHES = (None, "7 4")
+
+
+def draw_shares(title: str, distances: Sequence[int], lines: Mapping[str, Sequence[float | None]]) -> Html:
+    """
+    Return a picture of shares, 0 to 1, by distance in bits; *title* may have words of users.
+
+    The name of a line is ``recall`` or ``precision``, after ``verified.`` for a broken line. ``None`` leaves a
+    gap.
+    """
+    points = {name: _points(distances, shares) for name, shares in lines.items()}
+    drawn = [_line(name, runs) for name, runs in points.items()]
+    legend = [part for place, name in enumerate(lines) for part in _legend(name, _TOP + 12 + 22 * place)]
+    picture = element(
+        "svg",
+        *_axes(distances),
+        *drawn,
+        *legend,
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        class_="curve",
+        role="img",
+        aria_label="; ".join(_alternative(name, distances, shares) for name, shares in lines.items()),
+    )
+    return element("div", element("p", element("strong", user_text(title))), picture)
+
+
+def _x(distance: float, distances: Sequence[int]) -> float:
+    low, high = distances[0], distances[-1]
+    return _LEFT + (distance - low) / max(1, high - low) * (_RIGHT - _LEFT)
+
+
+def _y(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - _TOP)
+
+
+def _points(distances: Sequence[int], shares: Sequence[float | None]) -> list[list[tuple[float, float]]]:
+    """Return the places of a line, in a list for each run without a gap."""
+    runs: list[list[tuple[float, float]]] = [[]]
+    for distance, share in zip(distances, shares, strict=True):
+        if share is not None:
+            runs[-1].append((_x(distance, distances), _y(share)))
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _line(name: str, runs: Sequence[Sequence[tuple[float, float]]]) -> Html:
+    # A point without a neighbour is drawn as a short dash.
+    moves = [run if len(run) > 1 else [(run[0][0] - 3, run[0][1]), (run[0][0] + 3, run[0][1])] for run in runs]
+    path = " ".join("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in run) for run in moves)
+    return element("path", d=path, **_look(name))
+
+
+def _look(name: str) -> dict[str, str | None]:
+    verified, _, figure = name.rpartition(".")
+    return {"class_": figure, "stroke_dasharray": _DASHES[bool(verified)]}
+
+
+def _legend(name: str, y: float) -> list[Html]:
+    x = _RIGHT + 24
+    return [
+        element("path", d=f"M{x} {y} L{x + 28} {y}", **_look(name)),
+        element("text", name.replace(".", " "), x=f"{x + 36}", y=f"{y + 4}"),
+    ]
+
+
+def _axes(distances: Sequence[int]) -> list[Html]:
+    step = -(-len(distances) // _MOST_TICKS)
+    rules = [
+        part
+        for share in (0.0, 0.5, 1.0)
+        for part in (
+            element("path", d=f"M{_LEFT} {_y(share):.1f} L{_RIGHT} {_y(share):.1f}", class_="axis"),
+            element("text", f"{share:g}", x=f"{_LEFT - 6}", y=f"{_y(share) + 4:.1f}", text_anchor="end"),
+        )
+    ]
+    ticks = [
+        element("text", str(each), x=f"{_x(each, distances):.1f}", y=f"{_BOTTOM + 17}", text_anchor="middle")
+        for each in distances[::step]
+    ]
+    middle = f"{(_LEFT + _RIGHT) / 2}"
+    return [*rules, *ticks, element("text", "max_distance (bits)", x=middle, y=f"{_BOTTOM + 33}", text_anchor="middle")]
+
+
+def _alternative(name: str, distances: Sequence[int], shares: Sequence[float | None]) -> str:
+    known = [(distance, share) for distance, share in zip(distances, shares, strict=True) if share is not None]
+    if not known:
+        return f"{name.replace('.', ' ')}: unknown"
+    (first, begin), (last, end) = known[0], known[-1]
+    return f"{name.replace('.', ' ')}: {begin:.3g} at max_distance {first}, {end:.3g} at {last}"
+
 
 SHOWN_ROWS = 100
 """Most rows of a table that a notebook shows; the others are counted below it."""
@@ -42,15 +216,9 @@ _STYLE = Html(
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """
-    One table of a result.
+    One table of a result; a column may be missing in some rows.
 
-    Attributes:
-        title:
-            What stands above it.
-        rows:
-            The rows; a column may be missing in some of them.
-        bars:
-            Columns that have a bar beside each number, and the number whose bar is full.
+    *bars*: the columns that have a bar beside each number, and the number whose bar is full.
     """
 
     title: str
@@ -59,9 +227,7 @@ class Sheet:
 
 
 def render(title: str, parts: Iterable[Sheet | Html]) -> Html:
-    """
-    Return a result as HTML: its *title*, then its tables and markup.
-    """
+    """Return a result as HTML: its *title*, then its tables and markup."""
     shown = [_table(part) if isinstance(part, Sheet) else part for part in parts]
     heading = element("p", element("strong", user_text(title)))
     return element("div", element("style", _STYLE, CURVE_STYLE), heading, *shown, class_="es-simhash")

@@ -1,6 +1,4 @@
-"""
-What results have in common that are tables, and a table of any results.
-"""
+"""The base class of results that are tables, and a table of any results."""
 
 from __future__ import annotations
 
@@ -11,8 +9,7 @@ from typing import Any, ClassVar
 from es_simhash.arguments import check_items
 from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.tables.frames import to_frame
-from es_simhash.tables.markup import Html
-from es_simhash.tables.notebook import Sheet, render
+from es_simhash.tables.notebook import Html, Sheet, render
 
 
 class Tabular:
@@ -27,27 +24,15 @@ class Tabular:
     _COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """
-        Return the rows as flat dicts; fingerprints are 16 hex digits.
-        """
+        """Return the rows as flat dicts; fingerprints are 16 hex digits."""
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
-        """
-        Return the rows as a ``pandas.DataFrame``.
-
-        Raises:
-            MissingDependencyError: If pandas is not installed.
-        """
+        """Return the rows as a ``pandas.DataFrame``."""
         return to_frame("pandas", self.to_dicts(), self._COLUMNS)
 
     def to_polars(self) -> Any:
-        """
-        Return the rows as a ``polars.DataFrame``.
-
-        Raises:
-            MissingDependencyError: If polars is not installed.
-        """
+        """Return the rows as a ``polars.DataFrame``."""
         return to_frame("polars", self.to_dicts(), self._COLUMNS)
 
     def _title(self) -> str:
@@ -76,9 +61,7 @@ class Table(Tabular):
     items: int
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """
-        Return the rows as flat dicts; fingerprints are 16 hex digits.
-        """
+        """Return the rows as flat dicts; fingerprints are 16 hex digits."""
         return [dict(row) for row in self.rows]
 
     def _title(self) -> str:

@@ -1,3 +1,1 @@
-"""
-The ways in which two texts can be compared: what is counted, of which unit, and the bound that a caller gives. Pure.
-"""
+"""The ways to compare two texts: what is counted, of which unit, and a caller's bound. Pure."""

@@ -1,6 +1,4 @@
-"""
-Many pairs of texts compared, each text prepared once. Arrays only; numpy is loaded here.
-"""
+"""Many pairs of texts compared, each text prepared once. Arrays only; numpy is loaded here."""
 
 from __future__ import annotations
 
@@ -21,22 +19,10 @@ def compare_pairs(
     bound: float = 0.0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
-    Return similarity and containment of the texts at the positions *left* with those at *right*, pair by pair.
+    Return similarity and containment of the texts at *left* with those at *right*, pair by pair.
 
-    Containment is NaN where *measure* counts edits. Memory: 8 bytes for each distinct shingle, or each unit, of a text
-    that occurs in a pair.
-
-    Args:
-        texts:
-            The texts.
-        left:
-            The position of the first text of each pair.
-        right:
-            That of the second.
-        measure:
-            How they are compared.
-        bound:
-            Smallest similarity of interest: a smaller one may be returned as 0.
+    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8
+    bytes for each distinct shingle, or each unit, of a text that occurs in a pair.
     """
     ends = list(zip(left.tolist(), right.tolist(), strict=True))
     places = sorted({place for pair in ends for place in pair})

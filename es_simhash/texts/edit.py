@@ -1,18 +1,12 @@
 """
-Texts as their letters, without anything between them, and as shingles of these.
+Texts as letters without anything between them, as shingles of letters, and edit similarity.
 
-An error changes one word of a text, and with it three shingles of words; it changes five shingles of characters out of
-five times as many. A letter counts 3, a kana 4, a logograph 6, and a shingle is the shortest run that reaches 15: five
-letters, four kana or three logographs.
-
-Edit similarity: the share of a text that stays if the fewest units are replaced, inserted or deleted (Levenshtein).
-
-Two texts are compared exactly up to 32,768 units each. Longer ones are cut at runs that both have once, and what is
-still long, because it repeats itself, at runs that stand in nearly the same place of both. The edits between the cuts
-are summed: some sequence of edits, if perhaps not the shortest, so the similarity is never too large. The time grows
-with the length of the texts, not with its square.
-
-Source: H. Hyyrö, "A Bit-Vector Algorithm for Computing Levenshtein and Damerau Edit Distances" (2003), as in rapidfuzz.
+An error changes three shingles of words, or five shingles of characters out of five times as many. A letter
+counts 3, a kana 4, a logograph 6; a shingle is the shortest run that reaches 15. Texts of up to 32,768 units
+are compared exactly. Longer ones are cut at runs that both have once; what is still long, because it repeats
+itself, at runs in nearly the same place of both. The edits between cuts are summed, so the similarity is
+never too large, and time does not grow with the square. Source: H. Hyyrö, "A Bit-Vector Algorithm for
+Computing Levenshtein and Damerau Edit Distances" (2003), as in rapidfuzz.
 """
 
 from __future__ import annotations
@@ -35,22 +29,12 @@ if TYPE_CHECKING:
 
 
 def letters_of(texts: Sequence[str]) -> list[Shingles]:
-    """
-    Return the letters of each text in their order, normalised: one number for each code point.
-
-    Raises:
-        TypeError: If one of *texts* is not a string.
-    """
+    """Return the normalised letters of each text in their order, one number for each code point."""
     return [part for codes, ends in map(_normalise, text_batches(texts)) for part in np.split(codes, ends[:-1])]
 
 
 def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
-    """
-    Return the distinct shingles of the letters of each text, as sorted 64-bit hashes.
-
-    Raises:
-        TypeError: If one of *texts* is not a string.
-    """
+    """Return the distinct shingles of the letters of each text, as sorted 64-bit hashes."""
     return [
         part
         for codes, ends in map(_normalise, text_batches(texts))
@@ -82,17 +66,10 @@ _RUN, _ONE_OF, _APART = 16, 16, 256
 
 def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) -> float:
     """
-    Return how much of the longer of two texts stays, 0 to 1; 0 if either has no unit, or if it is below *bound*.
+    Return how much of the longer of two texts stays, 0 to 1; 0 if it is below *bound* or a text is empty.
 
-    For texts longer than 32,768 units it may be smaller than it is, never larger.
-
-    Args:
-        first:
-            The units of a text in order, one number each.
-        second:
-            Those of another.
-        bound:
-            Smallest similarity of interest: a large bound saves most of the time.
+    The units stand in their order, one number each. For texts longer than 32,768 units the result may be too
+    small, never too large. A large *bound* saves most of the time.
     """
     longest, shortest = max(first.size, second.size), min(first.size, second.size)
     # The small addition keeps a bound such as .9 from losing an edit to rounding.
@@ -201,8 +178,9 @@ def _nearby_anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
     """
     Return where runs stand that both texts have, in the order of both, however often they have them.
 
-    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to which
-    the run before it leads. What is farther away than the stretch without a run is long is not taken.
+    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to
+    which the run before it leads. A run is not taken if it is farther away than the stretch without a run is
+    long.
     """
     places = np.arange(0, first.size - _RUN + 1, _ONE_OF)
     runs, others = _run_hashes(first)[places], _run_hashes(second)

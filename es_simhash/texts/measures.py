@@ -1,8 +1,8 @@
 """
-How the texts of near-duplicates are measured: what is counted of which unit.
+How the texts of near-duplicates are measured: what is counted of which unit. No text is read here.
 
-A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for edits the
-units in their order. A prepared text of one measure means nothing to another. No text is read here.
+A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for
+edits the units in their order. A prepared text of one measure means nothing to another.
 """
 
 from __future__ import annotations
@@ -31,15 +31,7 @@ UNITS: tuple[str, ...] = get_args(Unit)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """
-    How similar two texts are.
-
-    Attributes:
-        similarity:
-            The similarity by the measure, 0 to 1.
-        containment:
-            The shared shingles as a share of those of the smaller text; ``None`` where edits are counted.
-    """
+    """How similar two texts are, 0 to 1; *containment* is ``None`` where edits are counted."""
 
     similarity: float
     containment: float | None = None
@@ -50,20 +42,12 @@ class TextMeasure:
     """
     A way to measure how similar two texts are, 0 to 1.
 
-    Attributes:
-        measure:
-            ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
-            of those of the text that has fewer. ``"edit"``: the units that stay as a share of the longer text, if the
-            fewest units are replaced, inserted or deleted.
-        unit:
-            What shingles and edits are made of: ``"words"``, or ``"characters"`` without what stands between words.
-        scheme:
-            A scheme whose steps before features (HTML to text, traditional to simplified Chinese, boilerplate out) the
-            texts go through first; ``None`` for none. It is recorded with the fingerprints, and not here.
-
-    Raises:
-        TypeError: If one is not a string.
-        InvalidInputError: If one is another word.
+    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``,
+    of those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the
+    fewest edits.
+    *unit*: ``"words"``, or ``"characters"`` without what stands between words.
+    *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded with the
+    fingerprints, not here.
     """
 
     measure: Measure = "jaccard"
@@ -92,12 +76,7 @@ class TextMeasure:
         return replace(self, scheme=scheme if scheme.changes_texts else None)
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
-        """
-        Return each of *texts* prepared for :meth:`compare`; empty for a text without words.
-
-        Raises:
-            TypeError: If one is not a string.
-        """
+        """Return each of *texts* prepared for :meth:`compare`; empty for a text without words."""
         if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
             texts = convert(texts)
         if self.unit == "words":
@@ -107,17 +86,7 @@ class TextMeasure:
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
 
     def compare(self, first: Shingles, second: Shingles, *, bound: float = 0.0) -> Score:
-        """
-        Return how similar two prepared texts are; 0 where either has no word.
-
-        Args:
-            first:
-                A prepared text.
-            second:
-                Another.
-            bound:
-                Smallest similarity of interest: a smaller one may be returned as 0.
-        """
+        """Return how similar two prepared texts are; 0 where either is empty, perhaps also below *bound*."""
         if self.measure == "edit":
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
 
@@ -143,12 +112,9 @@ WORD_SHINGLES = TextMeasure()
 """The measure where none is named: Jaccard similarity of shingles of words."""
 
 
-def compare_texts(first: str, second: str, *, measure: TextMeasure = WORD_SHINGLES) -> Similarity:
+def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> Similarity:
     """
-    Return Jaccard similarity and containment of the shingles of two texts, of words where *measure* names no other.
-
-    Raises:
-        TypeError: If one is not a string.
+    Return Jaccard similarity and containment of the shingles of words of two texts, as *scheme* sees them.
 
     Examples:
         >>> compare_texts("The cat sat on the mat today", "the cat sat on the mat -- today!").jaccard
@@ -156,4 +122,5 @@ def compare_texts(first: str, second: str, *, measure: TextMeasure = WORD_SHINGL
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
+    measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
     return compare_shingles(*measure.prepare([first, second]))

@@ -1,7 +1,7 @@
 """
 Presets: a scheme, a max_distance and a verification bound, under a name that says what they find.
 
-Their measurements are in docs/quality.md. Values only; nothing is looked up or compared here.
+Their measurements are in docs/quality.md. Values only; nothing is compared here.
 """
 
 from __future__ import annotations

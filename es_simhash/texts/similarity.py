@@ -1,19 +1,16 @@
 """
-How much of two texts is the same by their shingles of words, and how units of any kind are cut into shingles.
+How much of two texts is the same by their shingles of words, and how units become shingles. Pure.
 
-Fingerprints show which texts to compare; the exact similarity of those few shows which of them are the same text. The
-other ways to compare stand on this one, in ``measures``. Pure: texts come as strings; reading them from an index lives
-in ``flows``.
-
-The shingles are runs of words, long enough to tell texts apart in any script: a word of a script with spaces counts 5,
-a character of a script without spaces counts 3, and a shingle is the shortest run that reaches 15. A shingle is
-therefore three words of English or five characters of Chinese, and texts may mix both.
+A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the
+shortest run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
+``measures.py`` has the other ways to compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_number
@@ -40,12 +37,9 @@ class Similarity:
     """
     How much of two texts is the same.
 
-    Attributes:
-        jaccard:
-            Distinct shingles that both have, as a share of those that either has: 1.0 for texts that differ in
-            punctuation and case at most.
-        containment:
-            The same shingles as a share of those of the text that has fewer: 1.0 also for an excerpt.
+    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in
+    punctuation and case at most.
+    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
     """
 
     jaccard: float
@@ -53,13 +47,7 @@ class Similarity:
 
 
 def check_bound(bound: Any, *, name: str = "verify") -> float:
-    """
-    Return *bound*, the smallest similarity that counts as the same text, as a float.
-
-    Raises:
-        TypeError: If it is not a number.
-        InvalidInputError: If it is not between 0 and 1.
-    """
+    """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
@@ -67,17 +55,9 @@ def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
     """
     Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
 
-    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a
-    hash is below one in a million even for texts of a million words.
-
-    Args:
-        text:
-            The text.
-        piece:
-            Characters that are normalised at once; by default 1,048,576.
-
-    Raises:
-        TypeError: If *text* is not a string.
+    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share
+    a hash is below one in a million even for texts of a million words. *piece*: characters that are normalised at
+    once; by default 1,048,576.
     """
     import numpy as np  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
@@ -97,12 +77,7 @@ def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
 
 
 def word_hashes(texts: Sequence[str]) -> list[Shingles]:
-    """
-    Return the words of each text in their order, as 64-bit hashes.
-
-    Raises:
-        TypeError: If one of *texts* is not a string.
-    """
+    """Return the words of each text in their order, as 64-bit hashes."""
     import numpy as np  # noqa: PLC0415
 
     hashed = map(_hash_batch, text_batches(texts))
@@ -110,12 +85,7 @@ def word_hashes(texts: Sequence[str]) -> list[Shingles]:
 
 
 def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """
-    Yield *texts* in lists of 262,144 characters at most; a longer text is a list of its own.
-
-    Raises:
-        TypeError: If one of *texts* is not a string.
-    """
+    """Yield *texts* in lists of 262,144 characters at most; a longer text is a list alone."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -132,7 +102,8 @@ def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
     """
-    Return the hash of every word of *texts*, what it counts, and for each text the number of the word after its last.
+    Return the hash of every word of *texts*, what it counts, and for each text the number of the word after
+    its last.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -153,15 +124,8 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     """
     Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
 
-    A shingle is the shortest run of units whose counts reach 15; a text without such a run is one shingle.
-
-    Args:
-        hashes:
-            The hash of every unit, a word or a character.
-        counts:
-            What each unit counts.
-        ends:
-            For each text the number of the unit at which it has ended.
+    A shingle is the shortest run of units (words or characters) whose *counts* reach 15; a text without such a
+    run is one shingle. *ends*: for each text the number of the unit after its last.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -171,29 +135,27 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     # A text without a run is one shingle, if it has units.
     first_units = np.concatenate(([0], ends[:-1]))
     is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
-    starts = np.concatenate((starts, first_units[is_short]))
-    lengths = np.concatenate((lengths, (ends - first_units)[is_short]))
-    order = np.argsort(starts, kind="stable")
-    mixed = _mix(hashes, starts[order], lengths[order])
-    stops = np.searchsorted(starts[order], ends)
-    return [_distinct(part) for part in np.split(mixed, stops[:-1])]
+    mixed = _mix(hashes, starts, lengths)
+    if is_short.any():
+        begins, sizes = first_units[is_short], (ends - first_units)[is_short]
+        places = np.searchsorted(starts, begins)
+        starts, mixed = np.insert(starts, places, begins), np.insert(mixed, places, _mix(hashes, begins, sizes))
+    stops = np.searchsorted(starts, ends).tolist()
+    return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
 
 def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Return where the shingles of a sequence of units start, and how many units each has.
-
-    Args:
-        counts:
-            What each unit counts.
-        ends:
-            The number of the unit at which the text of each unit has ended.
-    """
+    """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     import numpy as np  # noqa: PLC0415
 
     passed = np.cumsum(counts)
+    wanted = passed - counts + _SHINGLE
     # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
-    last = np.searchsorted(passed, passed - counts + _SHINGLE)
+    last = np.full(counts.size, counts.size)
+    most, fewest = (-(-_SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
+    for beyond in range(min(most, counts.size) - 1, fewest - 2, -1):
+        is_beyond = passed[beyond:] >= wanted[: counts.size - beyond]
+        np.copyto(last[: counts.size - beyond], np.arange(beyond, counts.size), where=is_beyond)
     starts = np.flatnonzero(last < ends)
     return starts, last[starts] - starts + 1
 
@@ -212,9 +174,7 @@ def _distinct(shingles: Shingles) -> Shingles:
 
 
 def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
-    """
-    Return the hash of every word of *text*, and what the word counts.
-    """
+    """Return the hash of every word of *text*, and what the word counts."""
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.hashing.characters import PIECE, SEPARATOR, split_long  # noqa: PLC0415
@@ -237,9 +197,7 @@ def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp
 def _hash_piece(
     codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]
 ) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Return the hash of every word, what it counts, and where it starts.
-    """
+    """Return the hash of every word, what it counts, and where it starts."""
     import numpy as np  # noqa: PLC0415
     import xxhash  # noqa: PLC0415
 
@@ -257,14 +215,13 @@ def _hash_piece(
 
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
-    """
-    Return one hash for each run of units; it depends on the units and on their order.
-    """
+    """Return one hash for each run of units; it depends on the units and on their order."""
     import numpy as np  # noqa: PLC0415
 
     result = lengths.astype(np.uint64)
-    for place in range(int(lengths.max())):
-        inside = lengths > place
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (0, 0)
+    for place in range(longest):
+        inside = slice(None) if place < shortest else np.flatnonzero(lengths > place)
         value = result[inside] * np.uint64(0x9E37_79B9_7F4A_7C15) + hashes[starts[inside] + place]
         value ^= value >> np.uint64(32)
         value *= np.uint64(0xD6E8_FEB8_6659_FD93)
@@ -274,9 +231,7 @@ def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) 
 
 
 def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
-    """
-    Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle.
-    """
+    """Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle."""
     import numpy as np  # noqa: PLC0415
 
     if not first.size or not second.size:

@@ -1,8 +1,9 @@
 """
 Finds the words that differ between two texts, as a few short excerpts. The caller shows them.
 
-Two passes of `difflib`: sentences first, so that moved or added passages stay whole, then words inside the
-sentences that differ. Both are bounded, because `difflib` takes quadratic time on texts that repeat themselves.
+Two passes of ``difflib``: sentences first, so that moved or added passages stay whole, then words inside the
+sentences that differ. Both are bounded, because ``difflib`` takes quadratic time on texts that repeat
+themselves.
 """
 
 from __future__ import annotations
@@ -45,9 +46,7 @@ _SENTENCE = re.compile(r".*?(?:[。！？｡!?\n]+|\.\s|\Z)", re.DOTALL)
 
 
 class Change(StrEnum):
-    """
-    How a passage of the first text changed in the second text.
-    """
+    """How a passage of the first text changed in the second text."""
 
     SAME = "same"
     REMOVED = "removed"
@@ -56,9 +55,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """
-    A passage of an excerpt, and how it changed.
-    """
+    """A passage of an excerpt, and how it changed."""
 
     change: Change
     text: str
@@ -66,17 +63,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class WordDiff:
-    """
-    The places where two texts differ.
-
-    Attributes:
-        excerpts:
-            Each a run of segments in reading order, with a little unchanged text around the changes.
-        omitted:
-            Number of further changes that were found and left out.
-        is_cut:
-            Whether the texts were too long to be compared to their ends.
-    """
+    """Where two texts differ, without *omitted* further changes; *is_cut*: not compared to their ends."""
 
     excerpts: tuple[tuple[Segment, ...], ...]
     omitted: int
@@ -87,29 +74,9 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
     """
     Return the first places where *after* differs from *before*, never the whole texts.
 
-    A change is one place: words removed, added, or exchanged for others. Bounded in time and memory for any text.
-
-    Args:
-        before:
-            The first text: its words are the removed ones.
-        after:
-            The second text: its words are the added ones.
-        max_changes:
-            Number of changes shown, at least 1.
-        context:
-            Number of unchanged words shown on each side; a Chinese or Japanese character, a space and a punctuation
-            mark count as one each.
-
-    Returns:
-        Without excerpts if the texts are equal, or, where `WordDiff.is_cut` says so, as far as they were compared.
-
-    Raises:
-        InvalidInputError: If *max_changes* or *context* is too small.
-
-    Examples:
-        >>> diff = word_diff("The boat leaves at nine.", "The boat leaves at ten.")
-        >>> [(segment.change.value, segment.text) for segment in diff.excerpts[0]]
-        [('same', 'The boat leaves at '), ('removed', 'nine'), ('added', 'ten'), ('same', '.')]
+    Bounded in time and memory for any text. *context*: unchanged words on each side; a Chinese or Japanese
+    character, a space and a punctuation mark count as one each. There are no excerpts if the texts are equal as
+    far as they were compared.
     """
     if max_changes < 1:
         raise InvalidInputError(f"max_changes is {shorten(max_changes)}: give at least 1")
@@ -135,9 +102,7 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
 
 
 def _aligned(a: list[str], b: list[str]) -> Iterator[tuple[list[str], list[str], bool]]:
-    """
-    Yield the passages of *a* with those of *b* in order, equal and unequal, and whether a rest was left out.
-    """
+    """Yield the passages of *a* with those of *b* in order, equal and unequal, and whether a rest was left out."""
     shorter = min(len(a), len(b))
     start = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
@@ -160,9 +125,7 @@ def _segments(removed: str, added: str) -> list[Segment]:
 
 
 def _joined(segments: list[Segment]) -> list[Segment]:
-    """
-    Return *segments* with neighbours of the same kind made one.
-    """
+    """Return *segments* with neighbours of the same kind made one."""
     return [
         Segment(change, "".join(segment.text for segment in run))
         for change, run in groupby(segments, key=lambda segment: segment.change)
@@ -171,7 +134,7 @@ def _joined(segments: list[Segment]) -> list[Segment]:
 
 def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
     """
-    Yield unchanged passages and changes in turn: the first and the last are unchanged, and may be empty.
+    Yield unchanged passages and changes in turn; the first and the last are unchanged, perhaps empty.
 
     Fewer than three characters between two changes belong to the change: islands of one letter in a rewritten
     passage make the change hard to read.
@@ -195,9 +158,7 @@ def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
 
 
 def _excerpts(places: list[list[Segment]], context: int, *, is_last_cut: bool) -> Iterator[tuple[Segment, ...]]:
-    """
-    Yield excerpts of *places*: unchanged passages longer than two contexts part one excerpt from the next.
-    """
+    """Yield excerpts of *places*: unchanged passages longer than two contexts part one excerpt from the next."""
     excerpt: list[Segment] = []
     last = len(places) - 1
     for index, place in enumerate(places):

@@ -1,3 +1,1 @@
-"""
-Carrying documents to and from the server: pages, slices, bulk, conditional writes, texts. Knows no fingerprint.
-"""
+"""Transfer to and from the server: pages, slices, buckets, retries, raw JSON. Knows no fingerprint."""

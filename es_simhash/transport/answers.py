@@ -1,8 +1,8 @@
 """
 Judges answers: whether an answer covers every shard of every index asked, and if not, why not.
 
-Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code reads it.
-No request is made here.
+Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code
+reads it. Makes no request.
 """
 
 from __future__ import annotations
@@ -37,18 +37,10 @@ class Gap:
     """
     One reason why an answer may lack documents.
 
-    Attributes:
-        kind:
-            ``"shards_failed"``; ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as
-            failed nor as successful; ``"shards_missing"``: the whole request failed for want of an active copy;
-            ``"no_shard"``: nothing was searched; ``"timed_out"``; ``"terminated_early"``; ``"clusters"``: other
-            clusters were left out.
-        number:
-            How many shards or clusters did not answer.
-        total:
-            How many there are.
-        cause:
-            The server's own words for the first failure; empty where it gave none.
+    *kind*: ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as failed nor as
+    successful. ``"shards_missing"``: the whole request failed because a shard has no active copy. ``"no_shard"``:
+    nothing was searched. ``"clusters"``: other clusters were left out.
+    *number*: how many shards or clusters did not answer. *cause*: the server's words for the first failure.
     """
 
     kind: GapKind
@@ -85,13 +77,10 @@ def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> l
     """
     Return why *answer* does not cover all documents that were asked for; empty if it does.
 
-    Args:
-        answer:
-            Answer of a search, or of opening a point in time. Not of a refresh: that counts copies, so that a replica
-            which is not there yet looks as a shard without any copy does.
-        ignore:
-            Kinds that mean nothing for this request. OpenSearch ends a composite aggregation early once its page is
-            full, and a terms aggregation when it counts without looking at documents, and reports both.
+    *answer*: of a search, or of opening a point in time. Not of a refresh: that counts copies, so a replica that
+    is not there yet looks like a shard without any copy.
+    *ignore*: kinds that mean nothing for this request. OpenSearch reports an early end of a composite aggregation
+    whose page is full, and of a terms aggregation that counts without looking at documents.
     """
     gaps = []
     shards = answer.get("_shards") or {}
@@ -121,19 +110,12 @@ def _first_cause(failures: Iterable[Mapping[str, Any]]) -> str:
 
 
 def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
-    """
-    Return the sentence of each gap, each once.
-    """
+    """Return the sentence of each gap, each once."""
     return tuple(dict.fromkeys(map(str, gaps)))
 
 
 def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
-    """
-    Raise an error if documents may be missing.
-
-    Raises:
-        IncompleteSearchError: If there is any gap.
-    """
+    """Raise IncompleteSearchError if there is any gap."""
     if reasons := sentences(gaps):
         raise IncompleteSearchError(
             f"not every document could be read: {'; '.join(reasons)}; {advice}", reasons=reasons
@@ -144,9 +126,7 @@ def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]
     """
     Return whether the server refused a page because it is larger than the index's ``max_result_window``.
 
-    Args:
-        refusal:
-            The client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
+    *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
     """
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
@@ -155,17 +135,16 @@ def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]
 
 
 def is_shard_missing(refusal: BaseException) -> bool:
-    """
-    Return whether the server refused a request because a shard has no active copy.
-    """
+    """Return whether the server refused a request because a shard has no active copy."""
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
 
 def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
     """
-    Return whether a point in time, or a part of it, is not there any more: it is too old, or an index was made anew.
+    Return whether a point in time, or a part of it, is gone: it is too old, or an index was made anew.
 
-    Elasticsearch looks for the shards of the former index then, and says of them what it says of a missing shard.
+    For an index made anew, Elasticsearch looks for the shards of the former one, and answers as for a missing
+    shard.
     """
     if isinstance(refusal, BaseException) and status_of(refusal) == _GONE:
         return True
@@ -174,25 +153,19 @@ def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
 
 
 def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
-    """
-    Return whether an index behind the name cannot be read in slices, by the first *answer* to a slice.
-    """
+    """Return whether an index behind the name cannot be read in slices, by the first *answer* to a slice."""
     return _NO_SLICE in refusal_text(answer if isinstance(answer, BaseException) else find_gaps(answer))
 
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
-    """
-    Return whether the server refused to return parts of a ``_source`` that the index does not store.
-    """
+    """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
     return _NO_SOURCE in refusal_text(refusal)
 
 
 def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:
-    """
-    Return the server's text of a refusal, to search it for documented words; it has no sentence of ours.
-    """
+    """Return the server's text of a refusal, to search it for documented words; it has no sentence of ours."""
     if isinstance(refusal, BaseException):
         return error_text(refusal)
     if isinstance(refusal, Mapping):

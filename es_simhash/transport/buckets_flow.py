@@ -1,15 +1,8 @@
 """
-Cuts the values of a keyword field into ranges that have about equally many documents.
+Counts documents, and reads all buckets of a field, however many values it has.
 
-Where the cuts are decides only how much work a range is, never what is in it. No range is read here.
-
-Reads all buckets of a field: the documents of each of its values, however many values there are.
-
-A composite aggregation returns them page by page, in the order of the values. Each page looks at all documents that the
-search matches, so that many pages would cost pages times documents. After a few pages the values that are left are
-therefore cut into ranges, and a page is searched for in one range only. The caller handles the buckets.
-
-Counts documents, and says what may be missing from the count. No document is read.
+A composite aggregation returns buckets in order, and each page of it looks at all documents that match. After
+a few pages the other values are therefore cut into ranges, and a page is searched for in one range only.
 """
 
 from __future__ import annotations
@@ -31,8 +24,8 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
     """
     Return values of *field* in ascending order, between which lie about *part* documents each.
 
-    They are values of documents drawn at random among those that match all *clauses*. Cost: one search, which looks at
-    each of these documents.
+    They are values of documents drawn at random among those that match all *clauses*. Where the cuts are decides
+    only how much work a range is. Cost: one search, which looks at each of these documents.
     """
     drawn = _DRAWN
     while True:
@@ -66,7 +59,8 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
 
 def is_expensive(refusal: BaseException) -> bool:
     """
-    Return whether the server refused a range of a keyword field because ``search.allow_expensive_queries`` is false.
+    Return whether the server refused a range of a keyword field because ``search.allow_expensive_queries``
+    is false.
     """
     return "allow_expensive_queries" in refusal_text(refusal)
 
@@ -84,12 +78,9 @@ CUT_AFTER = 4
 
 def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
     """
-    Return the results of *aggs* over the documents of *index* that match all *clauses*.
+    Return the results of *aggs* over all documents that match all *clauses*; repeated while the server is busy.
 
-    Sent again while the server is busy.
-
-    Raises:
-        IncompleteSearchError: If the answer does not cover every document.
+    IncompleteSearchError is raised if the answer does not cover every document.
     """
     body = {"size": 0, "query": {"bool": {"filter": list(clauses)}}, "aggs": aggs, "track_total_hits": False}
     answer = yield from ask(Call("search", {"index": index, "body": body}))
@@ -101,36 +92,21 @@ def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[
 
 
 def has_too_many(refusal: BaseException) -> bool:
-    """
-    Return whether the server refused a request because it asks for more buckets or terms than it allows.
-    """
+    """Return whether the server refused a request because it asks for more buckets or terms than it allows."""
     return status_of(refusal) in {400, 503} and any(words in refusal_text(refusal) for words in _TOO_MANY)
 
 
 @dataclass(slots=True)
 class BucketReader:
     """
-    Reads the buckets of one field. A server that allows only smaller pages gets smaller ones.
+    Reads the buckets of one field; if the server allows only smaller pages, they become smaller.
 
-    The work of the server grows with the number of documents where values can be cut into ranges, else with that number
-    times the number of pages.
+    The work of the server grows with the number of documents if values can be cut into ranges, else with that
+    number times the number of pages.
 
-    Attributes:
-        index:
-            What to search.
-        clauses:
-            Queries that the counted documents match.
-        field:
-            The field; a document with several values is in several buckets.
-        page:
-            Buckets a request.
-        aggs:
-            Aggregations of each bucket.
-        has_missing:
-            Whether the documents without a value are a bucket too, whose key is ``None``.
-        has_ranges:
-            Whether the values can be cut into ranges: the field is a keyword without a normalizer in every index. Only
-            then is the order of its buckets that of Python's strings.
+    *field*: a document with several values is in several buckets. *has_missing*: the documents without a value are
+    a bucket too, with the key ``None``. *has_ranges*: the field is a keyword without a normalizer in every index;
+    only then are its buckets in the order of Python's strings, and can be cut into ranges.
     """
 
     index: Index
@@ -228,8 +204,8 @@ def count_documents(
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
 
-    A server that is too busy is asked once, or as *patience* says. Cost: one search; the default search pipeline of an
-    index can be left out of a search, but not of a count.
+    A server that is too busy is asked once, or as *patience* says. Cost: one search, not a count, because only a
+    search can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
     answer = yield from ask(Call("search", {"index": index, "body": body}), patience=patience or Patience(1))

@@ -1,8 +1,8 @@
 """
-A bounded queue between what reads the caller's documents and the flow that writes them.
+A bounded queue between the reader of the caller's documents and the flow that writes them.
 
-With it a source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an
-async client (``client/drivers.py``). No document is changed here, and nothing is sent.
+A source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an
+async client (``client/drivers.py``).
 """
 
 from __future__ import annotations
@@ -30,24 +30,11 @@ class Feed(Generic[_T]):
     """
     Items on their way from one producer to one consumer, each with the moment at which it came.
 
-    The producer calls :meth:`put` or :meth:`offer`, and then :meth:`end`; the consumer calls :meth:`take`. Either side
-    may call :meth:`close` from any thread.
+    The producer calls :meth:`put` or :meth:`offer`, and then :meth:`end`; the consumer calls :meth:`take`. Either
+    side may call :meth:`close`, from any thread.
 
-    Args:
-        most:
-            Most items in the queue.
-        characters:
-            About how many characters may be in the queue.
-        clock:
-            Returns seconds that only grow.
-
-    Attributes:
-        on_room:
-            Called when the consumer first wants an item, and when it took from a full queue.
-        on_close:
-            Called once when the queue is closed.
-        is_closed:
-            Whether the consumer wants no more.
+    *characters* is approximate. *clock* returns seconds that only grow. *on_room* is called when the consumer first
+    wants an item, and when it took from a full queue; *on_close* once.
     """
 
     def __init__(
@@ -87,13 +74,10 @@ class Feed(Generic[_T]):
 
     def take(self, due: float | None = None) -> list[tuple[float, _T]] | None:
         """
-        Return the items in the queue with the moments at which they came; wait for the first until the moment *due*.
+        Return the items in the queue with the moments at which they came; wait for the first until *due*.
 
-        Returns:
-            An empty list if none came until *due*; ``None`` after the last one, and once the queue is closed.
-
-        Raises:
-            BaseException: What the source raised, after its last item.
+        Empty if none came until *due*; ``None`` after the last one, and once the queue is closed. What the source
+        raised is raised after its last item.
         """
         if not self._is_wanted:
             self._is_wanted = True
@@ -143,8 +127,8 @@ def read_in_background(documents: Iterable[_T], feed: Feed[_T]) -> Feed[_T]:
     """
     Return *feed*, which a thread fills from *documents*.
 
-    Closing the feed ends the thread as soon as *documents* gives the item that it waits for. A generator is then closed
-    in that thread. The thread never keeps the process from ending.
+    Closing the feed ends the thread as soon as *documents* gives the item that it waits for. A generator is then
+    closed in that thread. The thread never keeps the process from ending.
     """
     thread = Thread(target=copy_context().run, args=(_fill, feed, documents), name="es_simhash_source", daemon=True)
 
@@ -178,9 +162,7 @@ def _do_nothing() -> None:
 
 
 def weigh(value: Any) -> int:
-    """
-    Return roughly how many characters *value* takes in a request.
-    """
+    """Return roughly how many characters *value* takes in a request."""
     if isinstance(value, (str, bytes)):
         return len(value) + 2
     if isinstance(value, (dict, Mapping)):

@@ -1,8 +1,7 @@
 """
 Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
 
-It reads a point in time (``view``), page by page and in one or several slices, or a scroll where a server has no usable
-point in time. The caller handles the hits.
+It reads a point in time (``view``), in one or several slices, or a scroll if a server has no usable one.
 """
 
 from __future__ import annotations
@@ -43,16 +42,8 @@ class Pass:
     """
     One search, all hits of which are read in a view.
 
-    Attributes:
-        body:
-            Search body; its ``size`` and order are set here.
-        handle:
-            Deals with the hits of each page, and returns whether that is enough.
-        page:
-            Hits a page.
-        likely:
-            How many hits there probably are. Where they fit on one page they are first read in no order, which is
-            faster.
+    *body*: its ``size`` and order are set here. *likely*: how many hits there probably are; if they fit on one page
+    they are first read in no order, which is faster.
     """
 
     body: Mapping[str, Any]
@@ -77,26 +68,12 @@ def read_pages(
     """
     Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
 
-    Args:
-        index:
-            What to search.
-        body:
-            Search body; its ``size`` and order are set here.
-        handle:
-            Called with the hits of each page; the flow it returns is carried out before the next page, and its
-            result says whether that is enough.
-        page:
-            Hits a page; made smaller where the index's ``max_result_window`` is smaller.
-        routing:
-            Routing value that restricts the search to a shard.
-        ranked:
-            Whether the hits with the highest score come first, where the server can do that.
-        passes:
-            What to read, one after another, instead of *body* where the server keeps one view of the index for all of
-            it; each is asked for when the one before has been read.
+    The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. The flow of
+    *handle* is carried out before the next page is read. *ranked*: the highest score comes first, if the server
+    can do that.
 
-    Returns:
-        What :func:`~es_simhash.transport.answers.find_gaps` found in the answers, each once.
+    *passes* are read instead of *body*, one after another, if the server keeps one view of the index for all of
+    them. Each is asked for when the one before has been read.
     """
     options = {} if routing is None else {"routing": routing}
     view = yield from open_view(index, KEEP_ALIVE_SECONDS, options)
@@ -115,9 +92,7 @@ def read_pages(
 
 
 def without_requests(function: Callable[[Hits], object]) -> Handle:
-    """
-    Return *function*, which makes no request, as a handler of pages; it returns ``True`` for enough.
-    """
+    """Return *function*, which makes no request, as a handler of pages; it returns ``True`` for enough."""
 
     def handle(hits: Hits) -> Flow[bool]:
         yield from ()
@@ -127,11 +102,7 @@ def without_requests(function: Callable[[Hits], object]) -> Handle:
 
 
 def read_each(index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int) -> Flow[list[Gap]]:
-    """
-    Give every hit of *body* in *index* to the function *take*, and return why some may be missing.
-
-    The arguments are those of :func:`read_pages`; *take* makes no request.
-    """
+    """Give every hit to the function *take*, which makes no request; otherwise as :func:`read_pages`."""
     return read_pages(index, body, without_requests(take), page=page)
 
 
@@ -145,25 +116,13 @@ def read_slices(
     documents_per_second: float | None = None,
 ) -> Flow[list[Gap]]:
     """
-    Give every hit of *body* in *index* to *handle*, several slices at once, and return why some may be missing.
+    Give every hit of *body* to *handle*, several slices at once, and return why some may be missing.
 
-    A page that the server is too busy for is asked for again.
-
-    Args:
-        index:
-            What to search.
-        body:
-            Search body; its ``size`` and order are set here.
-        handle:
-            Called with the hits of a page of every slice, and the calls that read the next pages. The flow it returns
-            carries these out together with its own work, and returns their answers.
-        page:
-            Hits a page and slice; made smaller where the index's ``max_result_window`` is smaller.
-        slices:
-            Number of slices read at once.
-        documents_per_second:
-            Most documents that the caller processes in a second; ``None`` for no limit. With a limit, pages
-            are smaller and the view stays open longer, so that it does not end between two pages.
+    *handle* gets the hits of a page of every slice, and the calls that read the next pages. Its flow must carry
+    these out, together with its other work, and return their answers. *page* is for each slice, and becomes
+    smaller if ``max_result_window`` is. A page that the server is too busy for is asked for again.
+    *documents_per_second*: with a limit, pages are smaller and the view stays open longer, so that it does not end
+    between two pages.
     """
     keep_alive = KEEP_ALIVE_SECONDS
     if documents_per_second is not None:
@@ -191,22 +150,10 @@ def read_part(
     index: Index, body: Mapping[str, Any], handle: Handle, *, view: View | None, page: int, part: tuple[int, int]
 ) -> Flow[list[Gap]]:
     """
-    Give every hit of one slice of *body* to *handle*, and return why some may be missing.
+    Give every hit of the slice *part*, its number from 0 and the number of slices, to *handle*.
 
-    Args:
-        index:
-            What to search.
-        body:
-            Search body; its ``size``, order and slice are set here.
-        handle:
-            As for :func:`read_pages`.
-        view:
-            What :func:`open_ordered_view` returned, for all slices; where that is ``None``, each slice is scrolled, and
-            sees the index as it is when its reading begins.
-        page:
-            Hits a page.
-        part:
-            Number of the slice, from 0, and the number of slices.
+    *view*: of :func:`open_ordered_view`, the same for all slices. If it is ``None``, each slice is scrolled, and
+    sees the index as it is when its reading begins. The rest is as for :func:`read_pages`.
     """
     if view is None:
         sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
@@ -220,9 +167,9 @@ def read_part(
 
 def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
     """
-    Open a view that several programs can read at once; it ends when nobody has read it for *keep_alive* seconds.
+    Open a view that several programs can read at once; it ends after *keep_alive* seconds without a read.
 
-    ``None`` where there is no point in time, and where the server keeps no order in one, as OpenSearch before 3.3.
+    ``None`` if there is no point in time, or the server keeps no order in one, as OpenSearch before 3.3.
     """
     view = yield from open_view(index, keep_alive)
     if view is None:
@@ -236,9 +183,9 @@ def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
 
 def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
     """
-    Open a point in time; ``None`` where there is none: too old a server, no right to one, a shard missing.
+    Open a point in time; ``None`` if there is none: too old a server, no right to one, a shard missing.
 
-    It ends when nobody has read it for *keep_alive* seconds; *options* are further arguments of the request.
+    It ends after *keep_alive* seconds without a read. *options*: further arguments of the request.
     """
     arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
     try:
@@ -254,9 +201,7 @@ def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None =
 
 
 def close_view(view: View) -> Flow[None]:
-    """
-    Give *view* back to the server.
-    """
+    """Give *view* back to the server."""
     yield from _give_back(view.close())
 
 

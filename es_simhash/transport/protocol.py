@@ -1,10 +1,10 @@
 """
 What a flow may ask for: the protocol between the operations and the drivers that carry them out.
 
-A flow is a generator. It yields requests, is sent their answers, and returns its result; it never awaits, sleeps,
-prints or reads a clock, so one flow serves sync and async callers. A request that fails is thrown into the flow as
-the client's own exception; so are a cancellation and the early end of a stream, and a flow may still yield requests
-from its ``finally`` then, to give back what it holds on the server. No flow and no driver lives here.
+A flow is a generator. It yields requests, is sent their answers, and returns its result; it never awaits,
+sleeps or prints, so one flow serves sync and async callers. A request that fails is thrown into the flow as the
+client's exception; so are a cancellation and the early end of a stream. Even then a flow may yield requests
+from its ``finally``, to release what is open on the server. No flow and no driver lives here.
 """
 
 from __future__ import annotations
@@ -14,24 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from es_simhash.errors import count
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """
     One request to the server; answered by the response as plain values.
 
-    Attributes:
-        api:
-            Name of the API in this project's words, such as ``search`` or ``open_point_in_time``; the dialect
-            knows how each client spells it.
-        arguments:
-            Its arguments; whole requests stand under ``body``.
-        opens:
-            Whether it opens something on the server that only its answer names. A cancellation that comes while it
-            is under way is thrown in at the next request, so that the flow can close what was opened.
-        raw_source:
-            For a multi-get: whether the ``_source`` of each document is answered as the text that the server sent.
-            It is not the first request of an operation.
+    *api*: a name of this project; ``client/dialects.py`` knows how each client spells it.
+    *opens*: it opens something on the server that only its answer names. A cancellation meanwhile is thrown in at
+    the next request, so that the flow can close what was opened.
+    *raw_source*: a multi-get answers each ``_source`` as the text that the server sent. Such a call must not be the
+    first request of an operation.
     """
 
     api: str
@@ -45,11 +40,7 @@ class Together:
     """
     Several calls at once; answered by a list in their order, in which a failed call is its exception.
 
-    Attributes:
-        calls:
-            The calls; work for the processor may be among them, to be done while the server is busy.
-        concurrency:
-            Most calls under way at the same time.
+    Work for the processor may be among them, to be done while the server is busy.
     """
 
     calls: Sequence[Call | Compute]
@@ -68,6 +59,13 @@ class Wait:
     """A pause; answered by ``None`` after *seconds*."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEach:
+    """Items of a streamed result, in order; answered by ``None``, and much cheaper than one :class:`Emit` for each."""
+
+    items: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class Tell:
     progress: Progress
 
 
-Request: TypeAlias = Call | Together | Emit | Wait | Compute | Tell
+Request: TypeAlias = Call | Together | Emit | EmitEach | Wait | Compute | Tell
 _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Any, _T]
 
@@ -127,9 +125,7 @@ class StreamClosed(BaseException):
 
 @contextmanager
 def noting(written: Callable[[], str]) -> Iterator[None]:
-    """
-    Add a note to whatever ends the block early, an interrupt too: what was *written* by then.
-    """
+    """Add a note to whatever ends the block early, an interrupt too: what was *written* by then."""
     try:
         yield
     except BaseException as error:
@@ -137,16 +133,26 @@ def noting(written: Callable[[], str]) -> Iterator[None]:
         raise
 
 
+def were(number: int, done: str) -> str:
+    """Return a note that *number* documents were *done*: ``1 document was deleted``."""
+    return f"{count(number, 'document')} {'was' if number == 1 else 'were'} {done}"
+
+
 def status_of(error: BaseException) -> int | None:
-    """
-    Return the HTTP status that a client's exception carries, or ``None`` where it carries none.
-    """
+    """Return the HTTP status that a client's exception carries, or ``None`` where it carries none."""
     status = _attribute(error, "status_code")
     return status if isinstance(status, int) else None
 
 
+def cause_of(error: BaseException) -> str:
+    """Return the first cause that the server gives for a client's exception, in its words."""
+    body = _attribute(error, "body") or _attribute(error, "info")
+    cause = body.get("error") if isinstance(body, Mapping) else None
+    while isinstance(cause, Mapping) and cause.get("caused_by"):
+        cause = cause["caused_by"]
+    return str((cause.get("reason") if isinstance(cause, Mapping) else cause) or error)
+
+
 def error_text(error: BaseException) -> str:
-    """
-    Return all that a client's exception says about its cause, for looking up a word of the server.
-    """
+    """Return all that a client's exception says about its cause, for looking up a word of the server."""
     return " ".join(str(_attribute(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"

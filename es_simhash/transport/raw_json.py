@@ -1,12 +1,4 @@
-"""
-JSON objects that were given as text, and go on as that text wherever we changed nothing in them. Pure.
-
-A number that is read and written again may change; its text does not.
-
-JSON arrays whose items keep their text: a number that is read and written again may change, its text does not.
-
-Only splitting is here; what the values mean is decided elsewhere. Objects are split in ``index.json_text``.
-"""
+"""JSON that keeps its text wherever nothing is changed: a number that is read and written again may change."""
 
 from __future__ import annotations
 
@@ -38,13 +30,7 @@ class JsonObject(dict[str, Any]):
     """
     A JSON object with the text that it was read from.
 
-    Args:
-        values:
-            What it holds now.
-        given:
-            What was read. A value that is the very same object in *values* goes on as its text.
-        text:
-            The text that was read.
+    A value that is the very same object (``is``) in *given*, which was read, is written as its text.
     """
 
     __slots__ = ("_given", "_text")
@@ -71,12 +57,11 @@ class JsonObject(dict[str, Any]):
 
 def keep_text(given: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """
-    Return *values*, which were made of *given*, with the text of *given* where that has one.
+    Return *values*, which were made of *given*, with the text of *given* if that has one.
 
-    Examples:
-        >>> given = read_json('{"price": 1.10}')
-        >>> keep_text(given, {**given, "n": 1}).to_json()
-        '{"price": 1.10, "n": 1}'
+    >>> given = read_json('{"price": 1.10}')
+    >>> keep_text(given, {**given, "n": 1}).to_json()
+    '{"price": 1.10, "n": 1}'
     """
     return given.with_values(values) if isinstance(given, JsonObject) else values
 
@@ -102,12 +87,7 @@ def read_json(text: str | bytes) -> Any:
     """
     Return the JSON value of *text*; an object remembers its text.
 
-    Raises:
-        ValueError: If it is not JSON, or a server would refuse it: a key that stands twice in an object, NaN, Infinity.
-
-    Examples:
-        >>> read_json('{"price": 1.10}')
-        {'price': 1.1}
+    ValueError is raised also for what a server would refuse: a key twice in an object, NaN, Infinity.
     """
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
@@ -133,18 +113,7 @@ _READ = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_const
 
 
 def split_members(text: str) -> dict[str, str]:
-    r"""
-    Return the text of each value of the JSON object *text*.
-
-    Of a key that stands there twice, the last value is returned, as by JSON libraries.
-
-    Raises:
-        ValueError: If it is not an object.
-
-    Examples:
-        >>> split_members('{"a": 1.10, "b": {"c": [1, 2]}}')
-        {'a': '1.10', 'b': '{"c": [1, 2]}'}
-    """
+    """Return the text of each value of the JSON object *text*; for a key that stands there twice, the last."""
     members: dict[str, str] = {}
     at = expect(text, 0, "{")
     if text[at : at + 1] == "}":
@@ -161,16 +130,7 @@ def split_members(text: str) -> dict[str, str]:
 
 
 def end_of_value(text: str, at: int) -> int:
-    """
-    Return where the JSON value ends that begins at the position *at*.
-
-    Raises:
-        ValueError: If there is none.
-
-    Examples:
-        >>> end_of_value('[{"a": 1.10}, 2]', 1)
-        12
-    """
+    """Return where the JSON value ends that begins at the position *at*; raise ValueError if there is none."""
     return _SKIP.raw_decode(text, at)[1]
 
 
@@ -178,7 +138,7 @@ def join_members(members: Mapping[str, str]) -> str:
     """
     Return the JSON object with these values, which are JSON themselves, on one line.
 
-    Line feeds and carriage returns stand only between the values of valid JSON; they become spaces.
+    Line feeds and carriage returns become spaces: in valid JSON they stand only between values.
     """
     text = ", ".join(f"{json.dumps(key)}: {value}" for key, value in members.items())
     return "{" + text.replace("\r", " ").replace("\n", " ") + "}"
@@ -199,16 +159,7 @@ def skip_space(text: str, at: int) -> int:
 
 
 def split_items(text: str) -> Iterator[str]:
-    """
-    Yield the text of each item of the JSON array *text*.
-
-    Raises:
-        ValueError: If it is not an array.
-
-    Examples:
-        >>> list(split_items('[1.0, {"a": 2}]'))
-        ['1.0', '{"a": 2}']
-    """
+    """Yield the text of each item of the JSON array *text*; raise ValueError if it is not an array."""
     at = expect(text, 0, "[")
     if text[at : at + 1] == "]":
         return

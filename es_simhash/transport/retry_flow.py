@@ -1,16 +1,15 @@
 """
-Repeats requests: which refusals are temporary, how long to wait, and when to give up. No other module does that.
+Repeats requests, and refreshes: which refusals are temporary, how long to wait, when to give up.
 
-Shards without any active copy: noticed at once, and named. No document is read or written here.
-
-A server waits a minute for such a shard before it refuses a write or a refresh, which is longer than clients wait for
-an answer.
+Shards without any active copy are noticed at once, and named. A server waits a minute for such a shard before it
+refuses a write or a refresh, which is longer than clients wait for an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
@@ -43,26 +42,14 @@ _PASSING = frozenset({429, 502, 503, 504})
 
 
 def is_passing(refusal: BaseException | int | None) -> bool:
-    """
-    Return whether a refusal (an exception or a status) is temporary: the server is busy or starting.
-    """
+    """Return whether a refusal (an exception or a status) is temporary: the server is busy or starting."""
     status = status_of(refusal) if isinstance(refusal, BaseException) else refusal
     return status in _PASSING
 
 
 @dataclass(slots=True)
 class Patience:
-    """
-    How many failures in a row are waited for, and how long.
-
-    Attributes:
-        attempts:
-            How often something is tried before it is given up.
-        first_wait_seconds:
-            The first wait; each wait after it is twice as long, up to 30 seconds.
-        failures:
-            How many attempts have failed since the last success.
-    """
+    """How many failures in a row are waited for, and how long: each wait is twice the last, up to 30 seconds."""
 
     attempts: int = ATTEMPTS
     first_wait_seconds: float = FIRST_WAIT_SECONDS
@@ -89,18 +76,10 @@ def retry(
     work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, patience: Patience | None = None
 ) -> Flow[_T]:
     """
-    Return what *work* returns; repeat it while the server is busy.
+    Return what *work* returns; repeat it while the server is busy or *is_done* refuses the result.
 
-    Args:
-        work:
-            Makes a new flow for each attempt.
-        is_done:
-            Whether a result is good enough; the last result is returned in any case.
-        patience:
-            How often to try; by default nine times, five where a shard has no active copy.
-
-    Raises:
-        Exception: The client's own exception, if it says more than that the server is busy, or of the last attempt.
+    *work* makes a new flow for each attempt. The last result is returned even if it is not good enough. By default
+    there are nine attempts, five if a shard has no active copy.
     """
     patience = patience or Patience()
     while True:
@@ -120,9 +99,7 @@ def retry(
 
 
 def attempt(call: Call) -> Flow[Any]:
-    """
-    Return the answer to *call*, sent once, or the exception that it failed with.
-    """
+    """Return the answer to *call*, sent once, or the exception that it failed with."""
     try:
         return (yield call)
     except Exception as error:  # noqa: BLE001 -- judged by the caller
@@ -130,9 +107,7 @@ def attempt(call: Call) -> Flow[Any]:
 
 
 def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
-    """
-    Return the answer to *call*, sent again while the server is busy.
-    """
+    """Return the answer to *call*, sent again while the server is busy."""
 
     def send() -> Flow[Any]:
         return (yield call)
@@ -146,13 +121,10 @@ LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": 
 
 def check_shards(index: Index) -> Flow[None]:
     """
-    Raise an error if a shard of *index* has no active copy; a shard that is about to start gets a few seconds.
+    Raise IncompleteSearchError if a shard of *index* has no active copy, after a few seconds for it to start.
 
-    Cost: one search without hits. A user who may not search is not checked.
-
-    Raises:
-        IncompleteSearchError: If a shard has no active copy. It names the shard if the user may see the cluster's
-            health.
+    Cost: one search without hits. A user who may not search is not checked. The error names the shard if the user
+    may see the cluster's health.
     """
     missing = yield from retry(
         lambda: _find_missing(index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
@@ -192,3 +164,27 @@ def _name_missing(index: Index) -> Flow[str]:
 
 def _inactive(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [number for number, shard in sorted(shards.items()) if not shard.get("active_shards")]
+
+
+def now() -> str:
+    """Return the time as ``simhash.at`` holds it: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def refresh(index: Index) -> Flow[None]:
+    """
+    Make all that was written to *index* visible to searches, however busy the server is.
+
+    Cost: two requests, because shards without any active copy are looked for first. IncompleteSearchError is raised
+    if there is one, or if a shard cannot be refreshed.
+    """
+    yield from check_shards(index)
+
+    def send() -> Flow[int]:
+        answer = yield Call("refresh", {"index": index})
+        return len((answer.get("_shards") or {}).get("failures") or ())
+
+    failed = yield from retry(send, is_done=lambda failed: not failed)
+    if failed:
+        reason = f"{failed} shards could not be refreshed"
+        raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))

@@ -1,6 +1,4 @@
-"""
-A point in time on the server, and how far a search has been read in it. No request is made here: see ``pages``.
-"""
+"""A point in time on the server, and how far a search has been read in it. ``pages_flow`` sends the requests."""
 
 from __future__ import annotations
 
@@ -20,23 +18,8 @@ class View:
     """
     A point in time, what may be missing from it, and how many hits it gives at once.
 
-    Args:
-        opened:
-            The answer to the request that opened it.
-        keep_alive:
-            Seconds that the server keeps it after each request.
-
-    Attributes:
-        pit:
-            Its id, as the last answer gave it.
-        largest_page:
-            Most hits a page, as far as the server has shown.
-        gaps:
-            Why hits may be missing, each once.
-        ranked:
-            Whether the hits with the highest score come first.
-        attempts:
-            How often a page is asked for before a refusal counts.
+    *pit*: its id, as the last answer gave it. *keep_alive*: seconds after each request. *largest_page*: as far as
+    the server has shown. *ranked*: the highest score comes first. *attempts*: for a page, before a refusal counts.
     """
 
     def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
@@ -50,9 +33,9 @@ class View:
 
     def order(self) -> list[dict[str, Any]]:
         """
-        Return an order without ties: what ties with the last hit of a page would be lost.
+        Return an order without ties, by shard and place in it: what ties with the last hit of a page would be lost.
 
-        By shard and place in it. OpenSearch numbers the shards of each index from 0, so there the index comes as well.
+        OpenSearch numbers the shards of each index from 0, so the index is part of the order there.
         """
         score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
         return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
@@ -75,21 +58,8 @@ class Cursor:
     """
     How far one search, or one slice of it, has been read in a view.
 
-    Args:
-        body:
-            Search body; its ``size`` and order are set here.
-        page:
-            Hits a page.
-        part:
-            Number of the slice, from 0, and the number of slices.
-        is_ordered:
-            Whether pages are read in order from the beginning.
-
-    Attributes:
-        asked:
-            Hits that the last request asked for.
-        is_open:
-            Whether there may be more.
+    The ``size`` and order of *body* are set here. *part*: number of the slice, from 0, and the number of slices.
+    *is_ordered*: pages are read in order from the beginning. *asked*: hits that the last request asked for.
     """
 
     def __init__(

@@ -1,3 +1,1 @@
-"""
-Looking after an index: create, check and remove its fields, backfill, and measure its texts.
-"""
+"""Looks after an index: creates, checks and removes its fields, backfills it, and follows its changes."""

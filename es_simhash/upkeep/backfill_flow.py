@@ -1,9 +1,9 @@
 """
 Gives fingerprints to documents that are already in an index, and new ones to documents whose text has changed.
 
-Reads every document, and writes only what is missing or wrong, each document only in the version that was read. Later
-passes look at what changed meanwhile, until nothing is left. What a document needs is decided in ``judge``, which
-indices are concerned in ``targets``, and what was done is remembered in ``checkpoint``.
+Reads every document, and writes only what is missing or wrong, each document only in the version that was
+read. Later passes read what changed meanwhile, until nothing is left. ``judge`` decides what a document
+needs, ``targets_flow`` which indices are concerned, ``ledger`` counts and remembers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.keys import Key, document_key
-from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.names import Index, Key, check_index, document_key
 from es_simhash.transport.pages_flow import HandleAhead, read_slices
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting
-from es_simhash.transport.refresh_flow import now, refresh
-from es_simhash.transport.retry_flow import Patience, check_shards
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting, were
+from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
 from es_simhash.transport.view import Hits
-from es_simhash.upkeep.judge_flow import Judge, Judgement
-from es_simhash.upkeep.ledger_flow import Ledger
-from es_simhash.upkeep.progress import BackfillProgress
+from es_simhash.upkeep.judge import Judge, Judgement
+from es_simhash.upkeep.ledger import BackfillProgress, Ledger
 from es_simhash.upkeep.targets_flow import (
     find_targets,
     has_passages,
@@ -40,28 +37,20 @@ from es_simhash.upkeep.targets_flow import (
     record_text_fields,
     scheme_of,
 )
-from es_simhash.writes.bulk_flow import Bulk
-from es_simhash.writes.conditional_write_flow import rewrite
+from es_simhash.writes.bulk_flow import Bulk, rewrite
 from es_simhash.writes.operations import Operation
 
 if TYPE_CHECKING:
-    from es_simhash.upkeep.progress import Checkpoint
+    from es_simhash.upkeep.ledger import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillOptions:
     """
-    How to backfill: the keyword arguments of the client's method, and sizes.
+    How to backfill: the arguments of the client's method, checked, and sizes.
 
-    Attributes:
-        bulk:
-            Documents written at once.
-        passes:
-            Most passes after the first one, over what others changed meanwhile.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
+    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed
+    meanwhile.
     """
 
     text_field: str | Sequence[str] | None = None
@@ -91,12 +80,11 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
 
-    Raises:
-        MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
-        InvalidInputError: If the text field cannot be meant: it differs from the recorded one, or no document has it.
-        IncompleteSearchError: If some documents could not be looked at.
+    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError
+    if an index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if
+    some documents could not be read.
     """
-    from es_simhash.upkeep.progress import Checkpoint  # noqa: PLC0415 -- loads numpy
+    from es_simhash.upkeep.ledger import Checkpoint  # noqa: PLC0415 -- loads numpy
 
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
@@ -117,7 +105,7 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     try:
         judge = Judge(context.prefix, targets, pool)
         backfill = _Backfill(context, index, options, judge, checkpoint)
-        with noting(lambda: f"{backfill.written:,} documents were changed"):
+        with noting(lambda: were(backfill.written, "changed")):
             yield from backfill.run()
     finally:
         try:
@@ -127,9 +115,7 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
 
 
 class _Backfill:
-    """
-    The passes of one backfill.
-    """
+    """The passes of one backfill."""
 
     def __init__(
         self, context: Context, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint

@@ -1,7 +1,7 @@
 """
-Finds faults that prevent lookups and ingest in an index: one request for the mappings, and up to three counts an index.
+Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
-``index.faults`` defines the faults and finds them in a mapping. Nothing is written here.
+Cost: two requests (mappings, settings), one more for an alias, and up to five counts for each index.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from es_simhash.groups.settings_flow import Regrouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.marker import is_marked, markers_in_use
-from es_simhash.mapping.meta import IndexSettings, read_settings
+from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.passages.query import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
@@ -72,9 +71,7 @@ class IndexCheck:
 
 
 def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
-    """
-    Return, for each of the indices, whether lookups work there, and if not, why not. Reads only.
-    """
+    """Return, for each of the indices, whether lookups work there, and if not, why not. Reads only."""
     mappings = yield from read_source_modes(index, (yield from read_mappings(index)))
     hidden = [] if local_names(index) == list(mappings) else (yield from narrowed(index))
     checks = []
@@ -169,9 +166,7 @@ def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, li
 
 
 def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:
-    """
-    Return what *mapping* records of our fields, and what is wrong with it.
-    """
+    """Return what *mapping* records of our fields, and what is wrong with it."""
     faults = find_faults(mapping, prefix=context.prefix)
     try:
         settings = read_settings(mapping, prefix=context.prefix)

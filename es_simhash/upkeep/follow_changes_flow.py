@@ -1,26 +1,233 @@
 """
-Reads the operations of a shard as documents, and gives those the fingerprint of their text that lack it.
+What a follower follows: the indices, the place in each shard up to which it has read, and the changes after that.
 
-Which operations are read is decided in ``follow``, what a document needs in ``upkeep.judge``.
+All operations up to the global checkpoint of a shard are in every copy, so a search after a refresh shows each of
+them that a later one has not replaced. A follower reads up to that checkpoint and no further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import xxhash
+
+from es_simhash.hashing import Scheme
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.positions_flow import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
+from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.transport.refresh_flow import now
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.retry_flow import ask, now
 from es_simhash.transport.view import Hits
-from es_simhash.upkeep.follow_options import RefusedForNowError, is_refused_for_now
-from es_simhash.upkeep.follow_places import Place
-from es_simhash.upkeep.follow_report import Tally
-from es_simhash.upkeep.judge_flow import Judge, Judgement
-from es_simhash.writes.bulk_flow import send_bulk
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING
+from es_simhash.upkeep.follow_options import FollowOptions, RefusedForNowError, Tally, is_refused_for_now
+from es_simhash.upkeep.judge import Judge, Judgement
+from es_simhash.upkeep.targets_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
+
+# The settings of all indices are read again after so many seconds, and where an index is new.
+TARGETS_SECONDS = 60.0
+
+
+class Subject:
+    """The indices behind a name, as they are now; *judge* is ``None`` before the first look."""
+
+    def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
+        self._context = context
+        self._index = index
+        self._options = options
+        self._positions = Positions(index)
+        self._pool: FingerprintPool | None = None
+        self._computed: tuple[Scheme, bool] | None = None
+        self._read_at = -math.inf
+        self.judge: Judge | None = None
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        """What the documents of each index must carry, as of the last look."""
+        return {} if self.judge is None else self.judge.targets
+
+    @property
+    def purposes(self) -> dict[str, str]:
+        """A digest of that, by UUID of the index."""
+        return {each.uuid: _purpose(each) for each in self.targets.values()}
+
+    def check(self) -> Flow[None]:
+        """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
+        yield from find_targets(self._context, self._index, self._options.text_field, dry_run=True)
+
+    def look(self, clock: float) -> Flow[dict[Shard, Position]]:
+        """Return the position of each shard; add our fields to a new index that lacks them."""
+        found = yield from self._positions.read()
+        positions = {shard: each for shard, each in found.items() if shard.index != self._options.state_index}
+        is_new = {each.uuid for each in positions} - self.purposes.keys()
+        if is_new or clock - self._read_at >= TARGETS_SECONDS:
+            yield from self._read_targets()
+            self._read_at = clock
+        return positions
+
+    def distrust(self) -> None:
+        """Read all settings again at the next look, after a failure."""
+        self._read_at = -math.inf
+
+    def record_text_fields(self) -> Flow[None]:
+        """Record the text fields that a document has shown since the last call."""
+        if self.judge is not None:
+            for name in self.judge.take_shown():
+                target = self.judge.targets[name]
+                self.judge.targets[name] = yield from record_text_fields(self._context, name, target)
+
+    def close(self) -> Flow[None]:
+        """Stop the processes that compute fingerprints."""
+        if self._pool is not None:
+            yield Compute(self._pool.close)
+
+    def _read_targets(self) -> Flow[None]:
+        targets = yield from find_targets(self._context, self._index, self._options.text_field, dry_run=False)
+        before = self._computed
+        scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
+        if self._pool is None or self._computed != before:
+            yield from self.close()
+            self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
+        self.judge = Judge(self._context.prefix, targets, self._pool)
+
+
+def _purpose(target: Target) -> str:
+    """Return what decides which fields the documents of an index need, as a digest."""
+    settings = target.settings
+    words = [settings.scheme.to_dict(), settings.value, list(target.text_fields)]
+    if settings.passages is not None:
+        words.append("passages")
+    return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True).encode())
+
+
+SECONDS_OF_DAY = 86_400
+_UNKNOWN = Position(NOTHING, NOTHING)
+
+
+@dataclass(slots=True)
+class Place:
+    """
+    How far one shard was read: all operations up to *read*.
+
+    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far
+    the present round of reading again has come; *owed*: how many operations are to be read again by now.
+    *position*: the shard's numbers at the last look. *own*: sequence number and primary term of the follower's
+    writes beyond *read*, which need not be read.
+    """
+
+    shard: Shard
+    purpose: str
+    read: int = NOTHING
+    verified: int = NOTHING
+    position: Position = _UNKNOWN
+    owed: float = 0.0
+    own: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to read now."""
+        return self.position.checkpoint > self.read
+
+    @property
+    def lag(self) -> int:
+        """How many operations are not read."""
+        return max(0, self.position.largest - self.read)
+
+    def advance(self, last: int) -> None:
+        """Note that all operations up to *last* were read."""
+        self.read = last
+        self.own = {each for each in self.own if each[0] > last}
+
+    def owe(self, share: float, seconds: float) -> int:
+        """Owe a *share* of the shard for each day of *seconds*; return the last operation to read again now."""
+        if self.verified >= self.read:
+            self.verified = NOTHING
+        self.owed = min(self.owed + share * (self.read + 1) * seconds / SECONDS_OF_DAY, self.read - self.verified)
+        return self.verified + int(self.owed)
+
+    def verify(self, last: int) -> None:
+        """Note that all operations up to *last* were read again."""
+        self.owed -= last - self.verified
+        self.verified = last
+
+
+class Places:
+    """The places of all shards of what is followed."""
+
+    def __init__(self) -> None:
+        self._places: dict[Shard, Place] = {}
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._places.values())
+
+    @property
+    def lag(self) -> int:
+        """How many operations are not read."""
+        return sum(each.lag for each in self._places.values())
+
+    @property
+    def behind(self) -> list[Place]:
+        """The places of shards with something to read now."""
+        return [each for each in self._places.values() if each.is_behind]
+
+    def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
+        """
+        Note the *positions* of all shards; *purposes* are by index UUID, and shards of other indices are left out.
+
+        A shard is read from its beginning if it is new, if its documents are compared with something else now, or if
+        its numbers have gone back, as after a copy was lost.
+        """
+        places = {}
+        for shard, position in positions.items():
+            if (purpose := purposes.get(shard.uuid)) is None:
+                continue
+            place = self._places.get(shard)
+            if place is None or place.purpose != purpose or place.read > position.largest:
+                place = Place(shard, purpose)
+            place.position = position
+            places[shard] = place
+        self._places = places
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the places as plain JSON values."""
+        return [
+            {
+                "index": each.shard.index,
+                "uuid": each.shard.uuid,
+                "shard": each.shard.number,
+                "history": each.shard.history,
+                "purpose": each.purpose,
+                "read": each.read,
+                "verified": each.verified,
+            }
+            for each in self._places.values()
+        ]
+
+    def load(self, recorded: Any) -> None:
+        """Take over the places that :meth:`to_dict` made; leave out what it cannot have made, which is read again."""
+        places = [_read_place(each) for each in recorded] if isinstance(recorded, list) else []
+        self._places = {each.shard: each for each in places if each is not None}
+
+
+def _read_place(recorded: Any) -> Place | None:
+    match recorded:
+        case {
+            "index": str(index),
+            "uuid": str(uuid),
+            "shard": int(number),
+            "history": str(history),
+            "purpose": str(purpose),
+            "read": int(read),
+            "verified": int(verified),
+        }:
+            return Place(Shard(index, uuid, number, history), purpose, read, verified)
+    return None
+
 
 # What a text needs while it is here: the answer, its fields, and what is computed from it.
 BYTES_PER_CHARACTER = 16
@@ -32,15 +239,9 @@ MOST_OWN = 100_000
 @dataclass(frozen=True, slots=True)
 class Page:
     """
-    Operations of a shard.
+    Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
 
-    Attributes:
-        hits:
-            The documents that they wrote, without those of our own writes.
-        last:
-            The last operation that the page covers.
-        replaced:
-            How many operations have no document: a later one has replaced it, or it was deleted.
+    *replaced*: how many operations have no document, because a later one replaced or deleted it.
     """
 
     hits: Hits
@@ -52,15 +253,7 @@ class Changes:
     """
     Reads changed documents page by page, and repairs them.
 
-    Args:
-        prefix:
-            Name of the object that holds our fields.
-        tally:
-            Counts.
-        batch:
-            Most documents on a page.
-        memory_bytes:
-            What the texts of a page may need; a page has one document at least.
+    A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
     """
 
     def __init__(self, prefix: str, tally: Tally, *, batch: int, memory_bytes: int) -> None:
@@ -72,10 +265,8 @@ class Changes:
 
     def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
         """
-        Return the first page of the operations from *first* to *last* of a shard.
-
-        Raises:
-            IncompleteSearchError: If the shard did not answer whole.
+        Return the first page of the operations from *first* to *last*; raise IncompleteSearchError on a
+        partial answer.
         """
         asked = self._size
         try:
@@ -118,8 +309,7 @@ class Changes:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
 
-        Raises:
-            RefusedForNowError: If the server refuses writes now; what was not written is to be read again.
+        Raises RefusedForNowError if the server refuses writes now: what was not written is to be read again.
         """
         at = yield Compute(now)
         judged: list[Judgement] = yield Compute(_judge, (judge, hits, at))

@@ -1,8 +1,9 @@
 """
 Follows an index: reads what changed, gives it fingerprints, decides its groups, and waits for more.
 
-The order of the work is here. Who may work is decided in ``lease``, what is followed in ``subject``, what is left to
-read in ``places``, what a document needs in ``changes``, and when groups are decided in ``regroup``.
+The order of the work is here; the ``follow_*`` modules have the rest: ``follow_lease_flow`` (who may work),
+``follow_changes_flow`` (what is followed, what is left to read, fingerprints), ``follow_regroup_flow`` (when groups are
+decided).
 """
 
 from __future__ import annotations
@@ -16,15 +17,11 @@ from es_simhash.mapping.positions_flow import Shard
 from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.transport.names import Index, check_index, index_key, local_names
 from es_simhash.transport.protocol import Compute, Emit, Flow, Wait
-from es_simhash.transport.refresh_flow import refresh
-from es_simhash.transport.retry_flow import Patience
-from es_simhash.upkeep.follow_changes_flow import Changes
+from es_simhash.transport.retry_flow import Patience, refresh
+from es_simhash.upkeep.follow_changes_flow import Changes, Place, Places, Subject
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError
-from es_simhash.upkeep.follow_options import FollowOptions, find_outage
-from es_simhash.upkeep.follow_places import Place, Places
+from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
 from es_simhash.upkeep.follow_regroup_flow import Regroup
-from es_simhash.upkeep.follow_report import FollowReport, FollowState, Tally
-from es_simhash.upkeep.follow_subject_flow import Subject
 
 _SHARE_OF_LEASE = 1 / 3
 
@@ -33,13 +30,10 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
 
-    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
-    position is recorded and the lease given back.
-
-    Raises:
-        MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
-        InvalidInputError: If the index is on another cluster, or an argument cannot be used.
-        LeaseError: If another follower has the lease and ``wait`` is ``False``, or the lease cannot be written.
+    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before.
+    Then the position is recorded and the lease given back. Raises LeaseError if another follower has the lease
+    and ``wait`` is ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster;
+    MappingError if our fields are mapped wrongly, or are lacking and no text field is named.
     """
     if local_names(index) != index_key(check_index(index)).split(","):
         raise InvalidInputError(
@@ -55,9 +49,7 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
 
 
 class _Follower:
-    """
-    The loop of one follower.
-    """
+    """The loop of one follower."""
 
     def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
         self._context = context

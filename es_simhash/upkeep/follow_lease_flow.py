@@ -1,9 +1,9 @@
 """
-The lease of a follower: one document that says who may write, and how far was read. No document of a user is read.
+The lease of a follower: one document that says who may write, and how far was read. No user document is read.
 
-Clocks of other machines are not trusted. A watcher takes the lease when its document has not changed for the time that
-the document names, on the watcher's own clock. Every change is conditional, so of two watchers one gets it. A holder
-that was stopped for longer notices at its next change that the lease is lost.
+Clocks of other machines are not trusted. A watcher takes the lease when its document has not changed for the
+time that the document names, on the watcher's clock. Every change is conditional, so of two watchers one gets
+it. A holder that was stopped for longer notices at its next change that the lease is lost.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ from typing import Any, TypeVar
 from es_simhash.errors import LeaseError
 from es_simhash.transport.names import Index, index_key
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Together, error_text, status_of
-from es_simhash.transport.refresh_flow import now
-from es_simhash.transport.retry_flow import ask
-from es_simhash.upkeep.follow_options import LASTING, RefusedForNowError, is_refused_for_now
-from es_simhash.upkeep.follow_report import FollowReport
-from es_simhash.writes.bulk_flow import Bulk, send_bulk
-from es_simhash.writes.conditional_write_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE
+from es_simhash.transport.retry_flow import ask, now
+from es_simhash.upkeep.follow_options import LASTING, FollowReport, RefusedForNowError, is_refused_for_now
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id
 
 _T = TypeVar("_T")
@@ -54,27 +51,10 @@ class LeaseLostError(Exception):
 
 class Lease:
     """
-    The right to write fingerprints and groups of an index.
+    The right to write fingerprints and groups of an index, for *seconds* without a sign of its holder.
 
-    Args:
-        state_index:
-            The index that holds the document.
-        index:
-            What is followed.
-        prefix:
-            Name of the object that holds our fields.
-        seconds:
-            How long the lease lasts without a sign of its holder.
-
-    Attributes:
-        is_held:
-            Whether it is ours, as far as is known.
-        position:
-            What a later holder has to know, as plain JSON values.
-        seconds:
-            How long it lasts; renewals write it.
-        holder:
-            Who has it, for people; empty before the first look.
+    *is_held*: this follower has it, as far as it knows. *position*: what a later holder has to know, as plain
+    JSON values. *holder*: who has it, for people; empty before the first look.
     """
 
     def __init__(self, state_index: str, index: Index, prefix: str, seconds: float) -> None:
@@ -96,9 +76,7 @@ class Lease:
         """
         Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
 
-        Raises:
-            LeaseError: If the document cannot be read or written.
-            RefusedForNowError: If that is so only now.
+        Raises LeaseError if the document cannot be read or written, RefusedForNowError if that is so only now.
         """
         before = yield Compute(time.monotonic)
         found = yield from self._read()
@@ -125,11 +103,9 @@ class Lease:
 
     def renew(self, *, seconds: float | None = None) -> Flow[None]:
         """
-        Say that the holder lives, and how far it is; the lease lasts *seconds* from now, by default as always.
+        Record that the holder lives, and its position; the lease lasts *seconds* from now, by default as always.
 
-        Raises:
-            LeaseLostError: If another follower has it.
-            LeaseError: If the document cannot be read or written.
+        Raises LeaseLostError if another follower has it, LeaseError if the document cannot be read or written.
         """
         begun = yield Compute(time.monotonic)
         renewed = yield Compute(now)

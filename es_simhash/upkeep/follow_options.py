@@ -1,13 +1,10 @@
-"""
-How an index is followed: the keyword arguments of the client's method, checked. No request is made here.
-
-Which failures pass by themselves, so that a follower waits and goes on. No request is made here.
-"""
+"""What a follower is asked for, checked, and what it reports: plain values. No request is made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields, check_name, check_number
@@ -18,6 +15,112 @@ from es_simhash.transport.protocol import error_text, status_of
 from es_simhash.transport.retry_flow import is_passing
 from es_simhash.writes.operations import Failure, Outcome
 
+FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
+
+SHOWN_FAILURES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FollowReport:
+    """
+    What a follower has done since it began; all numbers but the lags are sums.
+
+    Attributes:
+        state:
+            ``"standby"``: another follower has the lease; ``"reading"``: changed documents are read;
+            ``"grouping"``: their groups are decided; ``"waiting"``: nothing is left to do; ``"retrying"``: a request
+            failed and will be sent again; ``"done"``: the last report of a follower that runs once.
+        read:
+            Number of changed documents that were read.
+        verified:
+            Number of documents that were read again although nothing changed.
+        written:
+            Number of documents whose fingerprint was written or removed.
+        stale:
+            How many of these had a fingerprint, but not that of their text.
+        conflicts:
+            Number of documents that others changed before our write. They are read again as they are now.
+        regrouped:
+            Number of documents whose group fields were rewritten.
+        failed:
+            Number of documents that could not be read or written.
+        failures:
+            These documents, since the last report, at most 100.
+        lag_operations:
+            Number of operations on the index that are not read yet, as of the last look.
+        lag_seconds:
+            How long ago everything was done that was in the index then, groups included.
+        has_lease:
+            Whether this follower may write.
+        errors:
+            How often requests failed, by kind.
+        problem:
+            In the states ``"retrying"`` and ``"standby"``: what is waited for, for people.
+    """
+
+    state: FollowState
+    read: int = 0
+    verified: int = 0
+    written: int = 0
+    stale: int = 0
+    conflicts: int = 0
+    regrouped: int = 0
+    failed: int = 0
+    failures: tuple[Failure, ...] = ()
+    lag_operations: int = 0
+    lag_seconds: float = 0.0
+    has_lease: bool = False
+    errors: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is begun, so that an interrupt interrupts nothing."""
+        return self.state in ("standby", "waiting", "retrying")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts what a follower does; its attributes are those of :class:`FollowReport`."""
+
+    read: int = 0
+    verified: int = 0
+    written: int = 0
+    stale: int = 0
+    conflicts: int = 0
+    regrouped: int = 0
+    failed: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    problem: str = ""
+    _failures: list[Failure] = field(default_factory=list)
+
+    def fail(self, failure: Failure) -> None:
+        """Count a document that could not be read or written."""
+        self.failed += 1
+        if len(self._failures) < SHOWN_FAILURES:
+            self._failures.append(failure)
+
+    def report(self, state: FollowState, *, lag_operations: int, lag_seconds: float, has_lease: bool) -> FollowReport:
+        """Return the present report; the next report has only the failures after this one."""
+        failures, self._failures = tuple(self._failures), []
+        return FollowReport(
+            state,
+            self.read,
+            self.verified,
+            self.written,
+            self.stale,
+            self.conflicts,
+            self.regrouped,
+            self.failed,
+            failures,
+            lag_operations,
+            lag_seconds,
+            has_lease,
+            dict(self.errors),
+            self.problem if state in ("retrying", "standby") else "",
+        )
+
+
 STATE_INDEX = "es-simhash-state"
 
 
@@ -26,13 +129,7 @@ LONGEST_LEASE = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """
-    How to follow an index; the client's method describes each.
-
-    Raises:
-        TypeError: If one has the wrong type.
-        InvalidInputError: If one has a value that cannot be used.
-    """
+    """How to follow an index: the arguments of the client's method, which describes them, checked."""
 
     text_field: str | Sequence[str] | None = None
     state_index: str = STATE_INDEX
@@ -92,13 +189,7 @@ _FORBIDDEN = 403
 
 
 class RefusedForNowError(Exception):
-    """
-    The server refuses a write or a read now, and not for what is written or read.
-
-    Attributes:
-        failure:
-            What became of it.
-    """
+    """The server refuses a write or a read now, and not because of what is written or read."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -110,17 +201,13 @@ class RefusedForNowError(Exception):
 
 
 def is_refused_for_now(outcome: Outcome) -> bool:
-    """
-    Return whether the server refused a write because of load, or because the index is blocked.
-    """
+    """Return whether the server refused a write because of load, or because the index is blocked."""
     error = outcome.error
     return error is not None and (is_passing(outcome.status) or error.type == _BLOCK)
 
 
 def refuses_whole_index(failure: Failure) -> bool:
-    """
-    Return whether a write failed because of load, a block or missing rights, and not because of its document.
-    """
+    """Return whether a write failed because of load, a block or missing rights, and not because of its document."""
     return is_passing(failure.status) or failure.status == _FORBIDDEN
 
 
@@ -128,11 +215,7 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     """
     Return what kind of outage made a request fail; ``None`` for what only the user can change.
 
-    Args:
-        error:
-            What was raised.
-        has_begun:
-            Whether the index could be followed before: only then one that is missing may come again.
+    *has_begun*: the index could be followed before: only then a missing index may come again.
     """
     if isinstance(error, RefusedForNowError):
         if error.failure.kind == "unreadable":

@@ -1,10 +1,10 @@
 """
-Decides the groups of changed documents, by the rule that the index records. The rule itself is in ``index.grouping``.
+Decides the groups of changed documents, by the rule that the index records; ``groups`` has the rule itself.
 
-After changes only the groups are judged that these may have touched, for some documents at a time, so that reading goes
-on between; all groups where that is less work. Under the rule ``connected`` a document that went may have been the link
-between others, which touched groups do not show: there all groups are judged once nothing else is left to do. All
-groups are also judged at an interval.
+After changes only the groups are judged that these may have touched, for some documents at a time, so that
+reading continues between; all groups if that is less work. All are also judged at an interval, and, under the
+rule ``connected``, once nothing else is left to do: there a deleted document may have been the link between
+others, which touched groups do not show.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import Compute, Flow
 from es_simhash.upkeep.follow_lease_flow import Lease
-from es_simhash.upkeep.follow_options import FollowOptions, RefusedForNowError, refuses_whole_index
-from es_simhash.upkeep.follow_report import FollowReport, Tally
+from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, RefusedForNowError, Tally, refuses_whole_index
 from es_simhash.upkeep.targets_flow import Target
 
 # So many changed documents are judged at once; it takes some seconds.
@@ -42,21 +41,7 @@ LONG_SECONDS = 600.0
 
 
 class Regroup:
-    """
-    Collects changed documents, and decides their groups.
-
-    Args:
-        context:
-            What the client object knows.
-        index:
-            What is followed.
-        options:
-            How.
-        lease:
-            Is renewed meanwhile.
-        tally:
-            Counts.
-    """
+    """Collects changed documents, and decides their groups; the *lease* is renewed meanwhile."""
 
     def __init__(self, context: Context, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
         self._context = context
@@ -127,8 +112,7 @@ class Regroup:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
 
-        Raises:
-            RefusedForNowError: If the server refuses writes now; the groups are then still to be decided.
+        Raises RefusedForNowError if the server refuses writes now; the groups are then still to be decided.
         """
         begun = yield Compute(time.monotonic)
         if len(self._ids) > FEW:

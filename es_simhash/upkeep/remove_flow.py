@@ -1,6 +1,4 @@
-"""
-Removes our fields from every document, and our entry from ``_meta``; or only what grouping wrote there.
-"""
+"""Removes our fields from every document, and our entry from ``_meta``; or only what grouping wrote there."""
 
 from __future__ import annotations
 
@@ -8,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from es_simhash.errors import count
 from es_simhash.groups.settings_flow import take_out
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing
-from es_simhash.mapping.marker import retired_markers
-from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, retired_markers
 from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.transport.answers import check_whole
@@ -20,7 +18,7 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, local_names
 from es_simhash.transport.pages_flow import read_pages
 from es_simhash.transport.protocol import Flow, noting
-from es_simhash.transport.refresh_flow import refresh
+from es_simhash.transport.retry_flow import refresh
 from es_simhash.transport.view import Hits
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
@@ -33,7 +31,7 @@ TAGS = (*GROUPED, CONTAINED_IN)
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class RemovedFields:
     """
     What the removal of our fields did.
 
@@ -53,17 +51,16 @@ class Removal:
 
 
 @reads_primaries
-def remove_fields(context: Context, index: Index, *, groups_only: bool = False) -> Flow[Removal]:
+def remove_fields(
+    context: Context, index: Index, *, groups_only: bool = False, dry_run: bool = False
+) -> Flow[RemovedFields]:
     """
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
 
-    A field once mapped stays in the mapping, empty: no product can take it out. Where scripts are not allowed,
-    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, since a server may
-    refuse that.
-
-    Raises:
-        MappingError: If an index keeps only a part of ``_source``: an update would lose the rest.
-        IncompleteSearchError: If not every document could be looked at; ``_meta`` is then left as it is.
+    A field once mapped stays in the mapping, empty: no product can remove it. Where scripts are not allowed,
+    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, because a
+    server may refuse that. Raises MappingError if an index keeps only a part of ``_source`` (an update would lose
+    the rest), and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
     """
     mappings = yield from read_mappings(index)
     yield from refuse_updates(index, mappings)
@@ -75,8 +72,15 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
     yield from refresh(names)
     # What an alias hides keeps its fields; so their record stays, too.
     names = yield from _shown_whole(index, names, query)
-    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
+    metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
+    # An index that records nothing of the prefix keeps its mapping as it is.
+    recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
+    if dry_run:
+        documents, gaps = yield from count_documents(index, query)
+        check_whole(gaps)
+        return RemovedFields(documents, (), tuple(recorded))
+    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     with noting(lambda: "no document was changed"):
         for name in names:
             if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
@@ -84,15 +88,14 @@ def remove_fields(context: Context, index: Index, *, groups_only: bool = False) 
                     name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
                 )
                 context.forget()
-    with noting(lambda: f"our fields were removed from {clearing.documents:,} documents"):
-        check_whole((yield from read_pages(index, body, clearing.clear, page=PAGE)), "run remove again")
+    with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
+        check_whole((yield from read_pages(index, body, clearing.clear, page=PAGE)))
     if not clearing.failures:
-        for name in names:
-            meta = merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix)
-            yield from change_mapping(name, mappings[name], {"_meta": meta}, prefix=prefix)
+        for name in recorded:
+            yield from change_mapping(name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
         context.forget()
     yield from refresh(index)
-    return Removal(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(names))
+    return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))
 
 
 def _shown_whole(index: Index, names: Sequence[str], query: Mapping[str, Any]) -> Flow[list[str]]:

@@ -1,7 +1,7 @@
 """
 Creates indices with our fields, and adds the fields to indices that exist.
 
-Mappings are built in ``index.mapping`` and judged in ``index.faults``; the order of the requests is here.
+Mappings are built in ``mapping.mapping`` and judged in ``mapping.faults``; the order of the requests is here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_name, check_object
-from es_simhash.errors import MappingError
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import find_source_faults, refuse_other_use
@@ -24,12 +24,19 @@ from es_simhash.mapping.mapping import (
     mapping_update,
     with_source_mode,
 )
-from es_simhash.mapping.marker import is_marked
-from es_simhash.mapping.meta import META_KEY, IndexSettings, PassageState, build_settings, merge_meta, read_settings
+from es_simhash.mapping.meta import (
+    META_KEY,
+    IndexSettings,
+    PassageState,
+    build_settings,
+    is_marked,
+    merge_meta,
+    read_settings,
+)
 from es_simhash.mapping.resolve_flow import no_index
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, check_index
-from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.names import Index, check_index, check_new_name
+from es_simhash.transport.protocol import Call, Flow, cause_of, error_text, noting, status_of
 from es_simhash.writes.targets_flow import put_fields
 
 logger = logging.getLogger("es_simhash")
@@ -41,18 +48,16 @@ def create_index(
     settings: IndexSettings,
     mappings: Mapping[str, Any] | None,
     index_settings: Mapping[str, Any] | None,
+    *,
+    dry_run: bool = False,
 ) -> Flow[IndexSettings]:
     """
-    Create *index* with the caller's *mappings* and *index_settings*, and add our fields.
+    Create *index* with the caller's *mappings* and *index_settings*, and add our fields; in a dry run, only check them.
 
-    A template may give the index our fields with other settings: the *settings* given here are what it has in the end.
-
-    Raises:
-        InvalidInputError: If the mappings given already have a field with the name of our prefix.
-        MappingError: If lookups could not find anything with these mappings, or with those of a template.
-
-    Logs a warning if the ``_source`` of the mappings given leaves fields out: such an index can be filled and searched,
-    but its documents cannot be updated without a loss.
+    If a template gives our fields other settings, *settings* replace them. Logs a warning if ``_source`` leaves
+    fields out: such an index can be filled and searched, but an update of a document loses fields. Raises
+    InvalidInputError if the mappings have a field with the name of our prefix, MappingError if lookups could not
+    find anything with these mappings, or with those of a template.
     """
     check_index(check_name("index", index))
     theirs = check_own_mapping(
@@ -63,7 +68,7 @@ def create_index(
     if has_synthetic_source(theirs, index_settings or {}):
         settings = replace(settings, value_type="number")
     for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
-        logger.warning("index %r: %s: backfill, reconcile, dedupe and remove will refuse it", index, fault)
+        logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
     ours = mapping_of(settings, prefix=context.prefix)
     properties = dict(theirs.get("properties") or {})
     merged = {
@@ -73,6 +78,10 @@ def create_index(
     }
     refuse_other_use(index, merged, context.prefix)
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
+    if dry_run:
+        check_new_name(index)
+        yield from _try_body(index, body)
+        return settings
     yield from put_fields(Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
     context.forget()
     try:
@@ -81,6 +90,26 @@ def create_index(
         error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
         raise
     return settings
+
+
+def _try_body(index: str, body: Mapping[str, Any]) -> Flow[None]:
+    """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
+    # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
+    template = {"index_patterns": ["es-simhash-dry-run"], "priority": 2**40, "template": body}
+    try:
+        yield Call("simulate_template", {"body": template})
+    except Exception as error:
+        if status_of(error) == 400:
+            said = f"the server would refuse index {shorten(index)} ({_reason(error)})"
+            raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
+        if status_of(error) not in (401, 403, 404, 405):
+            raise
+
+
+def _reason(error: BaseException) -> str:
+    """Return the server's reason without its words about templates, which the user has not made."""
+    text = cause_of(error)
+    return text.partition(", cause [Validation Failed: 1: ")[2].removesuffix(";]") or text
 
 
 def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
@@ -105,14 +134,13 @@ def put_mapping(
     *,
     value: bool | None,
     passages: bool | None = None,
+    dry_run: bool = False,
 ) -> Flow[list[str]]:
     """
-    Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed.
+    Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed, or to be changed.
 
-    Settings that are not given stay as the index records them. If one index cannot be changed, none is changed.
-
-    Raises:
-        MappingError: If an index maps the prefix to something else, or records another scheme for it.
+    Settings that are not given stay as the index records them. All indices are judged before one is changed.
+    Raises MappingError if an index maps the prefix to something else, or records another scheme for it.
     """
     wanted = context.wanted if scheme is None else scheme
     # Refuses what cannot be used before a server is asked.
@@ -148,9 +176,14 @@ def put_mapping(
             given, extra=recorded.extra if recorded else None, value_type="number" if is_old else "string"
         )
         bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
-    for name, body in bodies.items():
-        yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
-    context.forget()
+    if not dry_run:
+        context.forget()
+        changed: list[str] = []
+        with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
+            for name, body in bodies.items():
+                yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
+                changed.append(name)
+        context.forget()
     return sorted(mappings)
 
 
@@ -167,7 +200,8 @@ def _state_of_new_passages(name: str) -> Flow[PassageState]:
 
 def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
     """
-    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the new fields.
+    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the
+    new fields.
     """
     try:
         yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
@@ -196,12 +230,7 @@ def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
-    """
-    Return the mapping of each concrete index behind *index*, sorted by name; costs one request.
-
-    Raises:
-        NoIndexError: If a pattern matches no index.
-    """
+    """Return the mapping of each concrete index behind *index*, sorted by name; costs one request."""
     answer = yield Call("get_mapping", {"index": check_index(index)})
     if not answer:
         raise no_index(index)

@@ -32,17 +32,10 @@ logger = logging.getLogger("es_simhash")
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    The fields that the documents of one concrete index need.
+    The fields that the documents of one concrete index need; *text_fields* may not be recorded there yet.
 
-    Attributes:
-        settings:
-            The index's own settings.
-        text_fields:
-            The fields that the text comes from.
-        uuid:
-            Identifies the index: one that is deleted and created again has another.
-        is_synthetic:
-            Whether ``_source`` is put together from the other fields, so that it shows numbers as numbers.
+    *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together
+    from the other fields, so it shows numbers as numbers.
     """
 
     settings: IndexSettings
@@ -62,16 +55,12 @@ class Target:
 
 
 def has_passages(targets: Mapping[str, Target]) -> bool:
-    """
-    Return whether documents of any of *targets* carry the terms of their passages.
-    """
+    """Return whether documents of any of *targets* carry the terms of their passages."""
     return any(each.settings.passages is not None for each in targets.values())
 
 
 def scheme_of(targets: Mapping[str, Target]) -> Scheme:
-    """
-    Return the scheme that all *targets* share.
-    """
+    """Return the scheme that all *targets* share."""
     return next(iter(targets.values())).settings.scheme
 
 
@@ -79,14 +68,12 @@ def find_targets(
     context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
 ) -> Flow[dict[str, Target]]:
     """
-    Return the target of each index behind *index*; add our fields to indices that lack them.
+    Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
 
-    Costs two requests, and one for each index that lacks our fields. In a dry run nothing is added.
-
-    Raises:
-        SchemeMismatchError: If the indices, or an index and the caller, use different schemes.
-        MappingError: If an index maps our fields wrongly, or lacks them and nothing says where its text is.
-        InvalidInputError: If *text_field* differs from what an index records, or no index can hold such a field.
+    Costs three requests, one for each index that lacks our fields or still has values as numbers, and counts for
+    text fields that a mapping does not show. Raises SchemeMismatchError for different schemes, MappingError if
+    fields are mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from
+    what an index records or no index can have such a field.
     """
     resolved = yield from resolve_index(context, index)
     yield from refuse_updates(index, resolved.mappings)
@@ -171,8 +158,8 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
     """
     Refuse text fields that no document can have, before a fingerprint is written or removed.
 
-    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
-    fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index
+    with fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
     """
     for field in dict.fromkeys(field for fields in names.values() for field in fields):
         holders = [name for name, fields in names.items() if field in fields]
@@ -206,17 +193,15 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
 
 
 def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
-    """
-    Record the text fields of *target* in the mapping of index *name*; return the target as it is then.
-    """
+    """Record the text fields of *target* in the mapping of index *name*; return the target as it is then."""
     return _record(context, name, target, text_fields=target.text_fields)
 
 
 def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
     """
-    Record that every document of index *name* holds the signed copy as a string, so that scripts may read it.
+    Record that every document of index *name* has the signed copy as a string, so that scripts may read it.
 
-    A user who may not change the mapping gets a warning in the log: lookups stay exact, and go without scripts.
+    A user who may not change the mapping gets a warning in the log: lookups stay exact, and use no scripts.
     """
     try:
         return (yield from _record(context, name, target, value_type="string"))
@@ -229,7 +214,8 @@ def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
 
 def record_passages(context: Context, name: str, target: Target) -> Flow[Target]:
     """
-    Record that every document of index *name* has the terms of its passages, so that lookups of them are complete.
+    Record that every document of index *name* has the terms of its passages, so that lookups of them are
+    complete.
     """
     return _record(context, name, target, passages="complete")
 

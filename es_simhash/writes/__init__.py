@@ -1,3 +1,1 @@
-"""
-Writing documents: bulk requests, conditional writes, and which indices a write reaches. Nothing is grouped here.
-"""
+"""Writes documents: bulk requests, conditional writes, and the indices that a write reaches. No grouping here."""

@@ -1,21 +1,21 @@
 """
-Recognises a document that was to be created and is there already: our own, an equal one, or another one. Pure.
+Bulk requests and conditional writes: every operation gets an outcome, no older text replaces a newer one.
 
-Bulk requests: every operation gets an outcome, nothing is written twice, and no older text replaces a newer one.
-
-Operations that a busy server refuses are sent again; every other refusal is an outcome. Knows actions and statuses, not
-fingerprints.
+Operations that a busy server refuses are sent again; every other refusal is an outcome. Of our fields, only those
+are read that tell a document of an earlier attempt from another one with its id. A conditional write carries
+``if_seq_no`` and ``if_primary_term`` and goes to the concrete index, so it works behind aliases and data streams.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
+from es_simhash.transport.names import Key, document_key
 from es_simhash.transport.protocol import Call, Flow, error_text, status_of
 from es_simhash.transport.retry_flow import Patience, ask, attempt, is_passing
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
@@ -25,31 +25,12 @@ Kinship: TypeAlias = Literal["own", "same", "other"]
 
 def compare_created(sent: Any, found: Mapping[str, Any], *, prefix: str, is_unsure: bool) -> Kinship:
     """
-    Say what a document is that was there when *sent* was to be created under its id.
+    Say what a document is that was found when *sent* was to be created under its id.
 
-    The moment of grouping, which we write into each grouped document, tells our own document from one that somebody
-    wrote earlier. A document without that moment cannot be told from an equal one: it counts as our own only if an
+    ``"own"``: this operation created it; ``"same"``: it was there, and is equal apart from group fields;
+    ``"other"``: it differs, or cannot be compared. The moment of grouping in a grouped document tells our
+    document from an earlier one; without that moment, an equal document is ``"own"`` only if *is_unsure*: an
     answer was lost.
-
-    Args:
-        sent:
-            The document that was to be created.
-        found:
-            The ``_source`` that is there.
-        prefix:
-            Name of the object that holds the fields.
-        is_unsure:
-            Whether the server may have carried out an earlier attempt whose answer was lost.
-
-    Returns:
-        ``"own"``: this operation created it; ``"same"``: it was there before, and has the same content apart from group
-        fields; ``"other"``: its content differs, or cannot be compared.
-
-    Examples:
-        >>> compare_created({"n": 1}, {"n": 1}, prefix="simhash", is_unsure=False)
-        'same'
-        >>> compare_created({"n": 1}, {"n": 1}, prefix="simhash", is_unsure=True)
-        'own'
     """
     try:
         plain = json.loads(json.dumps(sent))
@@ -79,7 +60,7 @@ def _ungrouped(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 logger = logging.getLogger("es_simhash")
 
 
-_MISSING, _CONFLICT, _TOO_LARGE = 404, 409, 413
+_CREATED, _MISSING, _CONFLICT, _TOO_LARGE = 201, 404, 409, 413
 
 
 # Refusals that may come after the server has done the work.
@@ -98,25 +79,12 @@ class Bulk:
     """
     Operations that go out in one bulk request, and in more requests until each of them has its outcome.
 
-    A document without an id gets one here, and is created: sent again after an answer that was lost, it is not
-    written twice. Operations on one document keep their order: one that does not replace the whole document goes out
-    only after those before it have their outcomes, and what was refused for load is not sent again after a later
-    operation has replaced or deleted the document. A document that could not be created because its id exists is read
-    and compared: it may be there because the server carried out an attempt whose answer was lost.
-
-    Args:
-        operations:
-            What to carry out, in order.
-        prefix:
-            Name of the object that holds the fields, for that comparison.
-        repeats_scripts:
-            Whether an update by a script goes out again after a refusal that may have come after the server ran it.
-            ``False`` for scripts that are not ours: run twice, a script may count twice. One with ``if_seq_no`` goes
-            out again in any case, because the server runs it once.
-
-    Attributes:
-        outcomes:
-            The outcome of each operation; ``None`` where there is none yet.
+    A document without an id gets one and is created, so sent again after a lost answer it is not written twice.
+    One that could not be created because its id exists is read and compared: a lost attempt may have written it.
+    Operations on one document keep their order: one that does not replace it waits for the outcomes of those
+    before it, and what was refused for load is not sent again after a later operation replaced or deleted it.
+    Without *repeats_scripts*, a script that the server may have run is not sent again (it may count twice),
+    unless it has ``if_seq_no``, with which the server runs it once.
     """
 
     def __init__(
@@ -184,9 +152,9 @@ class Bulk:
 
     def _named(self, place: int) -> dict[str, Any]:
         outcome, header = self.outcomes[place], self._operations[place].header
-        index = None if outcome is None else outcome.index
+        index, id_ = (None, None) if outcome is None else (outcome.index, outcome.id)
         routing = {} if header.get("routing") is None else {"routing": header["routing"]}
-        return {"_index": index, "_id": header["_id"], **routing}
+        return {"_index": index, "_id": header.get("_id", id_), **routing}
 
     def _compare(self, place: int, item: Mapping[str, Any]) -> None:
         outcome = self.outcomes[place]
@@ -227,7 +195,11 @@ class Bulk:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
         if not isinstance(answer, BaseException):
             for place, item in zip(places, answer["items"], strict=True):
-                self._note(place, _outcome(item))
+                outcome = _outcome(item)
+                if outcome.error is None and outcome.status not in _UNSURE:
+                    self.outcomes[place] = outcome  # most operations, without detours
+                else:
+                    self._note(place, outcome)
             return
         status = 400 if _is_unserialisable(answer) else status_of(answer)
         concerns_one = (
@@ -285,10 +257,11 @@ class Bulk:
     def _waiting(self, wave: Sequence[int]) -> list[int]:
         """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
         waiting: list[int] = []
-        later: dict[str, Outcome] = {}
+        later: dict[str | int, Outcome] = {}
         for place in reversed(wave):
             operation, outcome = self._operations[place], self.outcomes[place]
-            id_ = str(operation.header.get("_id"))
+            # Documents without an id, of an index that makes its own, are different ones.
+            id_ = place if (given := operation.header.get("_id")) is None else str(given)
             if outcome is None:
                 continue
             if place in self._changed or (is_passing(outcome.status) and place not in self._final):
@@ -306,7 +279,8 @@ def _is_unserialisable(error: BaseException) -> bool:
     """
     Return whether the client could not turn an operation into JSON, and so has sent nothing.
 
-    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
+    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a
+    TypeError.
     """
     if all(each.__name__ != "SerializationError" for each in type(error).__mro__):
         return False
@@ -316,6 +290,8 @@ def _is_unserialisable(error: BaseException) -> bool:
 
 def _waves(operations: Sequence[Operation]) -> list[list[int]]:
     """Return positions to send together, in order: a wave goes out when the one before it has all its outcomes."""
+    if len({str(each.header.get("_id")) for each in operations}) == len(operations):
+        return [list(range(len(operations)))]
     waves: list[list[int]] = [[]]
     last: dict[str, tuple[int, Operation]] = {}
     for place, operation in enumerate(operations):
@@ -349,9 +325,9 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
 
-    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request that
-    is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any other
-    refusal is an outcome. A request that fails as a whole for another reason raises the client's own exception.
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request
+    that is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any
+    other refusal is an outcome. A request that fails as a whole for another reason raises the client's exception.
     """
     if not operations:
         return []
@@ -362,9 +338,92 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
 def _outcome(item: Mapping[str, Any]) -> Outcome:
     [result] = item.values()
     status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")
+    if status == _CREATED and "_seq_no" in result and "error" not in result:  # most operations, without detours
+        return Outcome(id_, index, status, None, (result["_seq_no"], result["_primary_term"]))
     if "error" in result or status >= 400:
         return Outcome(id_, index, status, Refusal.read(status, result.get("error") or result.get("result", "failed")))
     if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
         return Outcome(id_, index, status, Refusal(status, reason="an ingest pipeline dropped it"), is_dropped=True)
     version = (result["_seq_no"], result["_primary_term"]) if "_seq_no" in result else None
     return Outcome(id_, index, status, version=version)
+
+
+CONFLICT = 409
+MISSING = 404
+UNREADABLE = 503
+NO_INDEX = "index_not_found_exception"
+# Others who change the same document are soon done.
+_CONFLICT_WAIT_SECONDS = 0.05
+_ATTEMPTS = 8
+
+
+# From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
+Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
+
+
+def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the metadata of an operation that is carried out only on the version *found* of a document.
+
+    The routing value is the one that the document has now: Elasticsearch keeps the one that an update names.
+    """
+    return {**document_key(found).header(), "if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+
+
+def rewrite(
+    places: Sequence[Key],
+    change: Change,
+    *,
+    source: bool | Sequence[str],
+    check: Callable[[], Flow[None]] | None = None,
+) -> Flow[list[Outcome | None]]:
+    """
+    Read each document, and write what *change* makes of it, unless somebody else was faster; up to 8 times.
+
+    A document that was changed meanwhile, or could not be read, is read and judged again, so *change* may be
+    called again for it. *check* runs after documents were read and before anything is sent. An outcome is
+    ``None`` if nothing was to be done; its status is 404 for a document that is gone, 409 for one that others
+    kept changing, 503 for one that could not be read.
+    """
+    outcomes: list[Outcome | None] = [None] * len(places)
+    waiting = list(range(len(places)))
+    patience = Patience(_ATTEMPTS, _CONFLICT_WAIT_SECONDS)
+    while waiting:
+        found = yield from _read([places[i] for i in waiting], source=source)
+        operations: dict[int, Operation] = {}
+        unread: list[int] = []
+        for i, item in zip(waiting, found, strict=True):
+            outcomes[i] = None
+            place = places[i]
+            refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
+            if refusal is not None and refusal.type != NO_INDEX:
+                # A full queue or a shard without a copy says nothing of the document.
+                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
+                unread.append(i)
+            elif not item.get("found"):
+                gone = Refusal(MISSING, reason="there is no such document")
+                outcomes[i] = Outcome(place.id, place.index, MISSING, gone)
+            elif (decided := change(place, item)) is not None:
+                operations[i] = Operation(decided[0], versioned_header(item), decided[1])
+        if operations and check is not None:
+            yield from check()
+        sent = yield from send_bulk(list(operations.values()))
+        outcomes_now = dict(zip(operations, sent, strict=True))
+        for i, outcome in outcomes_now.items():
+            outcomes[i] = outcome
+        waiting = unread + [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
+        if patience.is_spent:
+            break
+        if waiting:
+            yield patience.wait()
+    return outcomes
+
+
+def _read(places: Sequence[Key], *, source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+    if not places:
+        return []
+    wanted = source if isinstance(source, bool) else list(source)
+    docs = [{**each.header(), "_source": wanted} for each in places]
+    answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+    items: list[Mapping[str, Any]] = answer["docs"]
+    return items

@@ -45,6 +45,10 @@ Names that the clients' bulk helpers may take out of an action that is a dict.
 """
 
 
+# Where an action has none of these, it is a document, perhaps with an id.
+_SPECIAL = frozenset({"_op_type", "_index", "_source", *(f"_{name}" for name in _METADATA)})
+
+
 _FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
 
 
@@ -53,19 +57,7 @@ _NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "vers
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """
-    Why the server did not carry an operation out.
-
-    Attributes:
-        status:
-            HTTP status of the operation.
-        type:
-            The server's name for the fault, such as ``mapper_parsing_exception``; empty where it gave none.
-        reason:
-            The server's own words.
-        cause:
-            The fault behind this one; ``None`` where the server named none.
-    """
+    """Why the server did not carry an operation out, in its words; *type* is empty if it gave none."""
 
     status: int
     type: str = ""
@@ -96,19 +88,9 @@ class Failure:
     """
     A document that could not be read or changed.
 
-    Attributes:
-        kind:
-            ``"refused"``: the server refused the write; ``"changed"``: others kept changing the document;
-            ``"missing"``: there is no such document; ``"unreadable"``: the server could not read it now;
-            ``"unusable"``: what it holds cannot be used, such as a text that is a number.
-        index:
-            Name of the index that holds it.
-        id:
-            Its ``_id``.
-        reason:
-            Why, in one line.
-        status:
-            HTTP status of the server's refusal; ``None`` where the server refused nothing.
+    *kind*: ``"refused"``: the server refused the write; ``"changed"``: others kept changing it; ``"missing"``:
+    there is no such document; ``"unreadable"``: the server could not read it now; ``"unusable"``: its content
+    cannot be used, such as a text that is a number. *status* is ``None`` if the server refused nothing.
     """
 
     kind: FailureKind
@@ -126,19 +108,9 @@ class Failure:
         return {"kind": self.kind, "index": self.index, "id": self.id, "reason": self.reason, "status": self.status}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Operation:
-    """
-    One operation of a bulk request.
-
-    Attributes:
-        kind:
-            ``index``, ``create``, ``update`` or ``delete``.
-        header:
-            Metadata of the action line, such as ``_index`` and ``_id``.
-        body:
-            The document or update; ``None`` for a delete.
-    """
+    """One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line."""
 
     kind: str
     header: Mapping[str, Any]
@@ -153,26 +125,20 @@ class Operation:
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
-    """
-    Return the operation for *action*, which has the form of the clients' bulk helpers.
-
-    Args:
-        action:
-            A plain document, or a dict with ``_op_type``, ``_index``, ``_id``, ``_source`` and so on.
-        index:
-            The index, where the action names none.
-
-    Raises:
-        InvalidInputError: If it is not such an action.
-    """
-    if not isinstance(action, Mapping):
+    """Return the operation for *action*, in the form of the clients' bulk helpers; *index* is used if it names none."""
+    if not isinstance(action, (dict, Mapping)):
         raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
+    header: dict[str, Any] = {} if index is None else {"_index": index}
     rest = dict(action)
+    if _SPECIAL.isdisjoint(rest):  # most documents, without detours
+        if (id_ := rest.pop("_id", None)) is not None:
+            _check_metadata("_id", id_)
+            header["_id"] = id_
+        return Operation("index", header, keep_text(action, rest))
     kind = rest.pop("_op_type", "index")
     if kind not in ("index", "create", "update", "delete"):
         raise InvalidInputError(f"_op_type {shorten(kind)} is not known: give index, create, update or delete")
     plain = "_source" not in rest and kind in ("index", "create")
-    header: dict[str, Any] = {} if index is None else {"_index": index}
     # In a plain document only the underscored names are metadata: `version` may be the user's own field.
     names = {"_id": "_id", "_index": "_index"} | {f"_{name}": name for name in _METADATA}
     for key, name in (names if plain else names | {name: name for name in _METADATA}).items():
@@ -199,27 +165,14 @@ def _check_metadata(name: str, value: Any) -> None:
         raise InvalidInputError(f"{name} {shorten(value)} is no whole number")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """
-    The outcome of one operation.
+    The outcome of one operation; *error* is ``None`` if it was carried out.
 
-    Attributes:
-        id:
-            The document's id; given by the server where the operation had none.
-        index:
-            Name of the index that holds it.
-        status:
-            HTTP status of the operation.
-        error:
-            Why it was not carried out; ``None`` if it was.
-        version:
-            Sequence number and primary term of the document now, where it was written.
-        is_dropped:
-            Whether an ingest pipeline of the server dropped the document; ``error`` is set then as well.
-        is_same:
-            Whether it was to be created, and a document with its id and content was there before; ``error`` is set then
-            as well.
+    *version*: sequence number and primary term, if the document was written. *is_dropped*: an ingest pipeline
+    dropped it. *is_same*: it was to be created, and a document with its id and content was there before. Both
+    have an *error* too.
     """
 
     id: str | None
@@ -242,10 +195,6 @@ class Outcome:
 
 
 def new_id() -> str:
-    """
-    Return an id that no other document has, 20 characters long.
-
-    It begins with the time, so that a server finds out quickly that an index has no such document yet.
-    """
+    """Return a new id of 20 characters that begins with the time, so that a server sees fast that it is unused."""
     milliseconds = time.time_ns() // 1_000_000
     return base64.urlsafe_b64encode(milliseconds.to_bytes(6, "big") + secrets.token_bytes(9)).decode("ascii")

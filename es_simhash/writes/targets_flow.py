@@ -1,42 +1,50 @@
 """
-Sends a mapping with our fields, and changes it where an index has derived source. Mappings are made in ``index``.
+Before a write: every index behind the name, and that of its next rollover, must map our fields and take updates.
 
-Such an index of OpenSearch takes no field alias, and the marker is one: lookups confirm its settings by reading its
-mapping. Nor does it take passages without doc values.
-
-Before documents are written through an alias or a data stream: our fields are mapped in every index behind it, and the
-index that its next rollover creates gets them from a template.
-
-A document that reaches an index without our mapping has its fields mapped by the server as text, and from then on
-every lookup through the alias fails. No document is read or written here.
+In an index without our mapping the server maps our fields as text, and then every lookup through the alias fails.
+An index with derived source (OpenSearch) takes no field alias, such as the marker, and no passages without doc
+values: it gets a changed mapping, and lookups read its mapping.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
-from es_simhash.mapping.marker import for_derived_source, is_derived_refusal
-from es_simhash.mapping.meta import IndexSettings, read_settings, unfilled
+from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
+from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import agree
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index
+from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Flow, error_text, status_of
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.view import Hits
+
+PAGE = 500
+
+
+@reads_primaries
+def find_copies(_context: Context, index: Index, ids: Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+    """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
+    found: list[Mapping[str, Any]] = []
+
+    def take(hits: Hits) -> None:
+        found.extend(hits)
+
+    yield from refresh(index)
+    check_whole((yield from read_each(index, {"query": {"ids": {"values": list(ids)}}}, take, page=PAGE)))
+    return found
 
 
 def put_fields(call: Call, *, prefix: str) -> Flow[None]:
-    """
-    Carry out *call*, which creates an index with our fields below *prefix*, or adds them to one.
-
-    Raises:
-        Exception: The client's own, if the server refuses the mapping for another reason than derived source.
-    """
+    """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
     try:
         yield call
     except Exception as error:
@@ -63,11 +71,9 @@ def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Re
     """
     Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
 
-    Costs nothing for a concrete index that has the fields. An alias or data stream costs up to three requests; what a
-    user may not ask is left out.
-
-    Raises:
-        MappingError: If no index behind it has the fields, or the next rollover would create one without them.
+    No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user
+    may not ask is left out. Raises MappingError if no index behind it has the fields, or the next rollover would
+    create one without.
     """
     if resolved.assumed is not None:
         return resolved
@@ -102,9 +108,9 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
 
 def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[dict[str, Mapping[str, Any]]]:
     """
-    Return *mappings* of the indices behind *index*, which name the mode of ``_source`` that a setting may give them.
+    Return *mappings* with the mode of ``_source`` that index settings may give them; costs one request.
 
-    Costs one request. A user who may not read settings gets them as they are.
+    A user who may not read settings gets them as they are.
     """
     if not mappings:
         return {}
@@ -120,7 +126,8 @@ def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -
 
 def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
     """
-    Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too; costs one request.
+    Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too; costs
+    one request.
     """
     refuse_partial_sources((yield from read_source_modes(index, mappings)))
 
@@ -159,11 +166,8 @@ def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     """
     Return the name of the index that a rollover of *alias* creates; ``None`` for an alias that is not rolled over.
 
-    Args:
-        aliases:
-            Answer of a get-alias request.
-        alias:
-            Name of the alias. One with a write index whose name ends in a number is taken to be rolled over.
+    *aliases*: answer of a get-alias request. An alias is taken to be rolled over if its write index ends in a
+    number.
     """
     parts = _ROLLOVER.fullmatch(write_index(aliases, alias) or "")
     return None if parts is None else f"{parts[1]}{int(parts[2]) + 1:06d}"
@@ -171,7 +175,8 @@ def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
 
 def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     """
-    Return the name of the index that a write to *alias* goes to, by the answer of a get-alias request, if it says so.
+    Return the name of the index that a write to *alias* goes to, by the answer of a get-alias request, if
+    it says so.
     """
     named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
@@ -179,7 +184,8 @@ def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
 
 def last_generation(names: Iterable[str]) -> str:
     """
-    Return which of the backing indices of a data stream was made last; names differ before it by date and product.
+    Return which of the backing indices of a data stream was made last; names differ before it by date and
+    product.
     """
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 

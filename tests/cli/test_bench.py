@@ -1,6 +1,4 @@
-"""
-The command ``bench``, and ``--workers`` where no server is needed.
-"""
+"""The command ``bench``, and ``--workers`` where no server is needed."""
 
 import json
 

@@ -73,8 +73,11 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert run("ingest", index, tmp_path / "x.jsonl").exit_code == 0
     table = run("check", index).stdout
     assert "words-1" in table
-    failed(run("remove", index), "pass --yes")
-    assert json.loads(run("remove", index, "--yes", "--json").stdout)["documents"] == 1
+    shown = run("remove-fields", index)
+    assert "would remove 'simhash' from 1 document" in shown.stdout
+    assert "nothing changed, pass --yes to do it" in shown.stdout
+    assert read_all(server, index)["1"]["simhash"]
+    assert json.loads(run("remove-fields", index, "--yes", "--json").stdout)["documents"] == 1
     assert read_all(server, index)["1"].get("simhash") is None
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
     assert "es_simhash" not in mapping.get("_meta", {})

@@ -1,6 +1,4 @@
-"""
-The commands backfill, reconcile, groups, pairs and dedupe on real servers.
-"""
+"""The commands backfill, reconcile, groups, pairs, plan, apply and tag on real servers."""
 
 import csv
 import io
@@ -9,6 +7,8 @@ import json
 import pytest
 
 from es_simhash import fingerprint, hamming_distance, to_hex
+from tests.servers.archives import write_archive
+from tests.servers.command_line import failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
 
@@ -95,6 +95,26 @@ def test_reconcile_and_groups(run, grouped, server):
     assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
 
 
+def test_tags_are_previewed_as_they_would_be_written(run, grouped):
+    """By another grouping than the recorded one they are refused, with --yes and without."""
+    for options in ((), ("--yes",)):
+        result = run("tag", grouped, "-d", DISTANCE + 1, *options)
+        assert (result.exit_code, "error: the index is grouped by " in result.stderr) == (1, True), result.output
+
+
+def test_one_id_in_two_indices(run, index, server):
+    """A line that names documents of two indices names the indices."""
+    names = [f"{index}-{name}" for name in "ab"]
+    for name in names:
+        assert run("create", name, "--text-field", "body").exit_code == 0
+        put(server, name, [{"_id": "same", "body": TEXT}])
+        assert run("backfill", name).exit_code == 0
+    result = run("plan", ",".join(names), "--max-share", 1)
+    assert f"would delete {names[1]}/same duplicate of {names[0]}/same, distance 0" in " ".join(
+        result.stdout.split()
+    ), result.output
+
+
 def test_pairs(run, grouped, server):
     """Each pair once, as JSON Lines or CSV; and between two indices."""
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
@@ -114,69 +134,184 @@ def test_pairs(run, grouped, server):
     }
 
 
-def test_dedupe(run, grouped, server, tmp_path):
+def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path):
     """Without --yes nothing changes; with it duplicates go, the canonical stays, and an archive is kept."""
-    options = ("--action", "delete", "--verify", "0.5")
-    result = run("dedupe", grouped, *options)
+    result = run("plan", grouped, "--verify", "0.5")
     assert result.exit_code == 0, result.output
-    assert f"2 duplicates found, nothing changed; next: es-simhash dedupe {grouped} --plan FILE" in result.stdout
-    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
+    assert "would delete  b  duplicate of a, distance 0, similarity 1.000" in result.stdout
+    assert "2 documents of 4 would be removed, nothing changed" in result.stdout
+    assert f"next: es-simhash plan {grouped} --verify 0.5 --out FILE" in result.stdout
+    assert {each["id"]: each["action"] for each in lines(run("plan", grouped, "--verify", "0.5", "--json"))} == {
+        "b": "would delete",
+        "c": "would delete",
+    }
     archive = tmp_path / "removed.jsonl.gz"
-    result = run("dedupe", grouped, *options, "--yes", "--archive", archive)
-    assert result.exit_code == 1
-    assert "2 of 4 documents" in result.stderr
-    result = run("dedupe", grouped, *options, "--yes", "--archive", archive, "--max-share", 0.5)
+    command = ("apply", grouped, "--verify", "0.5", "--archive", archive)
+    for options in ((), ("--yes",)):
+        result = run(*command, *options)
+        assert result.exit_code == 1
+        assert "2 of 4 documents" in result.stderr
+    shown = run(*command, "--max-share", 0.5)
+    assert "would delete  b  duplicate of a" in shown.stdout
+    assert f"2 documents of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
+    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
+    assert list(tmp_path.iterdir()) == []
+    result = run(*command, "--max-share", 0.5, "--yes")
     assert result.exit_code == 0, result.output
-    assert "2 documents deleted" in result.stdout
+    assert f"2 documents deleted, kept in {archive}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "d"]
     assert {id_: source["body"] for id_, source in archived(archive).items()} == {key: TEXTS[key] for key in "bc"}
+    # As after a kill at the last moment, when the plan was gone already: all of it is done.
+    again = run(*command, "--yes")
+    assert (again.exit_code, f"{grouped} has no duplicates now" in again.stderr) == (0, True), again.output
+    put(server, grouped, [{"_id": "again", "body": TEXT}])
+    assert run("backfill", grouped).exit_code == 0
+    for options in ((), ("--yes",)):
+        refused = run(*command, *options)
+        assert (refused.exit_code, f"error: {archive} exists, and" in refused.stderr) == (1, True), refused.output
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.jsonl.gz"]
+
+
+def test_what_a_server_refused_is_done_by_the_same_command(run, grouped, server, tmp_path):
+    """By the plan beside the archive; with other options, or under another name, it is refused."""
+    archive = tmp_path / "removed.jsonl.gz"
+    command = ("apply", grouped, "--archive", archive, "--max-share", 1, "--verify", 0.5)
+    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
+    result = run(*command, "--yes")
+    assert (result.exit_code, "refused 2" in result.stderr) == (1, True), result.output
+    [beside] = tmp_path.glob("removed.jsonl.gz.*.plan")
+    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
+    for other in (("apply", f"{grouped}*", *command[2:]), (*command, "--limit", 1)):
+        refused = run(*other, "--yes")
+        assert refused.exit_code == 1
+        assert f"es-simhash apply {beside} --archive {archive} --yes" in refused.stderr
+    shown = run(*command)
+    assert f"going on with {beside}" in shown.stderr
+    assert f"2 documents of {grouped} would be deleted" in shown.stdout
+    result = run(*command, "--yes")
+    assert (result.exit_code, "2 documents deleted" in result.stdout) == (0, True), result.output
+    assert sorted(read_all(server, grouped)) == ["a", "d"]
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.jsonl.gz"]
+
+
+def test_a_plan_stays_where_its_index_is_missing(run, grouped, server, tmp_path):
+    """As on a wrong server: what is left to do there is not lost on the right one."""
+    command = ("apply", grouped, "--archive", tmp_path / "removed.jsonl.gz", "--max-share", 1, "--verify", 0.5, "--yes")
+    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
+    assert run(*command).exit_code == 1
+    server.remove(grouped)
+    result = run(*command)
+    assert (result.exit_code, "index_replaced 2" in result.stderr) == (1, True), result.output
+    assert [path.suffix for path in tmp_path.iterdir() if path.suffix == ".plan"] == [".plan"]
+
+
+def test_the_argument_of_apply(run, grouped, server, tmp_path, monkeypatch):
+    """A plan is told from an index by its file, its slash or its ending, and never by what the server has."""
+    monkeypatch.chdir(tmp_path)
+    archive = ("--archive", tmp_path / "removed.jsonl.gz", "--yes")
+    for missing in ("plan.jsonl", "removed.gz", "plans/today"):
+        result = run("apply", missing, *archive)
+        assert (result.exit_code, f"cannot use {missing!r}: No such file" in result.stderr) == (1, True), result.output
+    # A file that is no plan is not an index, also where there is an index of that name.
+    (tmp_path / grouped).write_text("what is this?\n")
+    result = run("apply", grouped, *archive)
+    assert (result.exit_code, "is not a plan of removal" in result.stderr) == (1, True), result.output
+    (tmp_path / grouped).unlink()
+    # A folder is no plan.
+    (tmp_path / grouped).mkdir()
+    result = run("apply", grouped, "--archive", tmp_path / "removed.jsonl.gz", "--max-share", 1, "--verify", 0.5)
+    assert (result.exit_code, f"2 documents of {grouped} would be deleted" in result.stdout) == (0, True), result.output
+    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
     options = ("--verify", 0.5, "--max-share", 1, "--show", "body")
-    result = run("dedupe", grouped, "--plan", plan, *options)
+    result = run("plan", grouped, "--out", plan, *options)
     assert result.exit_code == 0, result.output
     assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
-    [made] = lines(run("dedupe", grouped, "--plan", plan, *options, "--limit", 1, "--json"))
+    [made] = lines(run("plan", grouped, "--out", plan, *options, "--limit", 1, "--json"))
     assert (made["count"], made["left_out"]) == (1, {"limit": 1})
-    assert run("dedupe", grouped, "--plan", plan, *options).exit_code == 0
+    assert run("plan", grouped, "--out", plan, *options).exit_code == 0
     server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
-    result = run("dedupe", "--apply", plan, "--archive", archive)
+    shown = run("apply", plan, "--archive", archive)
+    assert f"1 document of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
+    assert f"error: {grouped}/c would be kept: it was changed after the plan was made" in shown.stderr
+    assert "1 line would not be carried out (changed 1): plan again for what was changed" in shown.stderr
+    plain = run("apply", plan, "--archive", archive, "--json")
+    assert (shown.exit_code, plain.exit_code) == (1, 1)
+    assert json.loads(plain.stdout) == {
+        "plan": str(plan),
+        "count": 2,
+        "indices": [grouped],
+        "archive": str(archive),
+        "would_delete": 1,
+        "kept": {"changed": 1},
+    }
+    assert (sorted(read_all(server, grouped)), archive.exists()) == (["a", "b", "c", "d"], False)
+    result = run("apply", plan, "--archive", archive, "--yes")
     assert result.exit_code == 1
     assert "changed 1" in result.stderr
     assert f"1 document deleted, kept in {archive}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "c", "d"]
     records = [
-        json.loads(line) for line in run("dedupe", "--apply", plan, "--archive", archive, "--json").stdout.splitlines()
+        json.loads(line) for line in run("apply", plan, "--archive", archive, "--yes", "--json").stdout.splitlines()
     ]
     assert {each["id"]: (each["action"], each["kind"]) for each in records} == {
         "b": ("deleted", None),
         "c": ("kept", "changed"),
     }
     assert archived(archive).keys() == {"b"}
+    # What is done is not left to do.
+    before = archive.read_bytes()
+    assert f"0 documents of {grouped} would be deleted" in run("apply", plan, "--archive", archive).stdout
+    assert archive.read_bytes() == before
+
+
+def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, server, tmp_path):
+    """Whether its indices are there, whether too much would go by now, and whether the archive is of this plan."""
+    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    command = ("apply", plan, "--archive", archive)
+    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 0.6).exit_code == 0
+    shown = run(*command)
+    assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
+    write_archive(archive, [(grouped, "x", None, "{}", "a")])
+    assert "belongs to another plan" in failed(run(*command))
+    archive.unlink()
+    server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
+    assert "plan again" in failed(run(*command), "2 of 3 documents")
+    server.remove(grouped)
+    shown = run(*command)
+    assert shown.exit_code == 1
+    assert "2 lines would not be carried out (index_replaced 2): plan again" in shown.stderr
+    assert not archive.exists()
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
-        ("INDEX", "--action", "delete", "--yes"),
-        ("INDEX", "--archive", "ARCHIVE"),
-        ("INDEX", "--yes", "--archive", "ARCHIVE"),
-        ("INDEX", "--max-share", 1),
-        ("INDEX", "--plan", "PLAN", "--yes"),
-        ("INDEX", "--plan", "PLAN", "--archive", "ARCHIVE"),
-        ("INDEX", "--apply", "PLAN", "--archive", "ARCHIVE"),
-        ("--apply", "PLAN"),
-        ("--apply", "PLAN", "--archive", "ARCHIVE", "--max-share", 1),
+        ("plan",),
+        ("plan", "INDEX", "--yes"),
+        ("plan", "INDEX", "--archive", "ARCHIVE"),
+        ("apply", "INDEX"),
+        ("apply", "INDEX", "--yes"),
+        ("apply", "PLAN", "--archive", "ARCHIVE", "--max-share", 1),
+        ("apply", "PLAN", "--archive", "ARCHIVE", "--preset", "near"),
+        ("tag",),
+        ("tag", "INDEX", "--max-share", 1),
+        ("tag", "INDEX", "--archive", "ARCHIVE"),
+        ("reconcile", "INDEX", "--yes"),
+        ("reconcile", "INDEX", "--regroup", "--dry-run", "--yes"),
+        ("create", "INDEX", "--yes"),
+        ("create", "INDEX", "--existing", "--dry-run"),
+        ("pipeline", "INDEX", "-t", "body", "--dry-run"),
     ],
 )
-def test_options_of_dedupe_that_do_not_go_together(run, index, tmp_path, arguments):
+def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
     """Nothing is asked of the server, and no file is made."""
-    names = {"INDEX": index, "PLAN": tmp_path / "plan", "ARCHIVE": tmp_path / "archive"}
-    result = run("dedupe", *(names.get(each, each) for each in arguments))
+    names = {"INDEX": index, "PLAN": tmp_path / "plan.jsonl", "ARCHIVE": tmp_path / "archive"}
+    result = run(*(names.get(each, each) for each in arguments))
     assert result.exit_code == 2, result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -186,14 +321,16 @@ def test_a_plan_that_cannot_be_used(run, tmp_path, data):
     """One line that names the file."""
     plan = tmp_path / "plan"
     plan.write_bytes(data)
-    result = run("dedupe", "--apply", plan, "--archive", tmp_path / "archive")
+    result = run("apply", plan, "--archive", tmp_path / "archive", "--yes")
     assert result.exit_code == 1
     [line] = result.stderr.splitlines()
     assert line.startswith(f"error: {plan}")
     assert not (tmp_path / "archive").exists()
 
 
-@pytest.mark.parametrize("command", [["reconcile"], ["groups"], ["pairs"], ["dedupe"], ["backfill", "-t", "body"]])
+@pytest.mark.parametrize(
+    "command", [["reconcile"], ["groups"], ["pairs"], ["plan"], ["tag"], ["backfill", "-t", "body"]]
+)
 def test_an_index_that_is_not_there(run, index, command):
     """One line that names it."""
     result = run(command[0], index, *command[1:])
@@ -207,20 +344,20 @@ def test_an_archive_is_never_written_over(run, grouped, tmp_path):
     """By no option that names a file; nor is a plan or an input, but by another plan."""
     plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
     options = ("--verify", 0.5, "--max-share", 1)
-    assert run("dedupe", grouped, "--plan", plan, *options).exit_code == 0
-    assert run("dedupe", "--apply", plan, "--archive", archive).exit_code == 0
+    assert run("plan", grouped, "--out", plan, *options).exit_code == 0
+    assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
     documents = tmp_path / "documents.jsonl"
     documents.write_text('{"_id": "e", "body": "text"}\n', encoding="utf-8")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments in (
-        ("dedupe", grouped, "--plan", archive),
+        ("plan", grouped, "--out", archive),
         ("restore", archive, "--dry-run", "--report", archive),
         ("restore", archive, "--dry-run", "--report", plan),
         ("review", plan, "--html", archive),
         ("review", plan, "--html", plan),
         ("ingest", grouped, documents, "--report", archive),
         ("ingest", grouped, documents, "--report", documents),
-        ("dedupe", "--apply", plan, "--archive", plan),
+        ("apply", plan, "--archive", plan, "--yes"),
     ):
         result = run(*arguments)
         assert result.exit_code in (1, 2), result.output
@@ -231,11 +368,48 @@ def test_an_archive_is_never_written_over(run, grouped, tmp_path):
 def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
     """A server that refuses may allow it later; what others deleted needs no other plan for this reason."""
     plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
-    assert run("dedupe", grouped, "--plan", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
+    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
-    result = run("dedupe", "--apply", plan, "--archive", archive)
+    result = run("apply", plan, "--archive", archive, "--yes")
     assert result.exit_code == 1
     assert "run the same command again" in result.stderr
     assert "plan again" not in result.stderr
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
-    assert run("dedupe", "--apply", plan, "--archive", archive).exit_code == 0
+    assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
+
+
+def test_a_memory_file(run, grouped, server, tmp_path, caplog):
+    """It is left by one command and used by the others; one that is of no use is said."""
+    path, given = tmp_path / "fingerprints", tmp_path / "new.jsonl"
+    given.write_text("".join(json.dumps({"_id": f"new-{key}", "body": text}) + "\n" for key, text in TEXTS.items()))
+    options = ("--lookups", "memory", "--memory-file", path)
+    result = run("ingest", grouped, given, "--id-field", "_id", *options, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["tagged"] == 4
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_bytes()
+    server.request("POST", f"/{grouped}/_refresh")
+
+    def found():
+        return [each["near_dups"] for each in lines(run("find", grouped, "--input", given, "--memory-file", path))]
+
+    first = found()
+    assert all(first)
+    path.write_bytes(before[:-8])
+    assert found() == first
+    assert "it was cut, or something was added to it" in caplog.text
+    for wrong, words in ((given, "a file of something else"), (tmp_path / "no" / "file", "there is no folder")):
+        result = run("ingest", grouped, given, "--memory-file", wrong)
+        assert result.exit_code in (1, 2)
+        assert words in result.stderr
+    for name in ("--report", "--checkpoint"):
+        result = run("ingest", grouped, given, "--memory-file", tmp_path / "both", name, tmp_path / "both")
+        assert result.exit_code == 2
+        assert f"{name} and --memory-file are the same file" in result.stderr
+        assert not (tmp_path / "both").exists()
+    result = run("ingest", grouped, given, "--memory-file", path, "--on-duplicate", "none")
+    assert result.exit_code == 1
+    assert "--memory-file is for an ingest that looks for duplicates: leave it out" in result.stderr
+    result = run("find", grouped, "text", "--memory-file", path)
+    assert result.exit_code == 2
+    assert "--memory-file is for --input" in result.stderr

@@ -1,6 +1,4 @@
-"""
-How commands that fail end: exit code, one line or one JSON object on stderr, and what a mistyped name is like.
-"""
+"""How commands that fail end: exit code, one line or one JSON object on stderr, and what a mistyped name is like."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, get_scheme
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
-from es_simhash.cli.near_dups import NoFingerprint
+from es_simhash.cli.commands.find import NoFingerprint
 from es_simhash.cli.output import error, messages_as_json, note, warn
+from es_simhash.transport.protocol import were
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
@@ -76,7 +75,7 @@ def test_without_json_a_failure_is_a_line():
 MISTYPED = {
     "fnd": "find",
     "back-fill": "backfill",
-    "dedup": "dedupe",
+    "dedup": "plan",
     "FIND": "find",
     "ｆｉｎｄ": "find",
     "seach": "find",
@@ -89,6 +88,17 @@ def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
     result = CliRunner().invoke(app, [mistyped])
     assert result.exit_code == 2
     assert meant in result.stderr
+
+
+@pytest.mark.parametrize(("former", "today"), [("dedupe", ["plan", "apply", "tag"]), ("Remove", ["remove-fields"])])
+def test_a_command_of_an_earlier_version_is_answered_by_one_line(former, today):
+    """It names the commands of today, and no command that only looks alike."""
+    result = CliRunner().invoke(app, [former, "news", "--yes"])
+    [line] = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert all(name in line and name in COMMANDS for name in today), line
+    assert "restore" not in line
+    assert _failure(CliRunner().invoke(app, [former, "news", "--json"]))["message"] in line
 
 
 @pytest.mark.parametrize("mistyped", ["--max-distanc", "—max-distance", "－－ｍａｘ-distance", "−−max-distance"])
@@ -158,6 +168,56 @@ def test_a_message_on_the_way_is_a_json_object_too(say):
 def test_pairs_has_one_format_where_json_is_asked_for():
     result = CliRunner().invoke(app, ["pairs", "news", "--json", "--format", "csv"])
     assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")
+
+
+@pytest.mark.parametrize("name", ["find", "groups", "plan", "stats", "backfill"])
+@pytest.mark.parametrize("given", ["[]", "5", '"text"', "[1]", "{"])
+def test_a_filter_that_is_no_query_is_named_before_anything_is_asked(name, given):
+    result = CliRunner().invoke(app, [name, *_arguments(name), "--filter", given, "--json"])
+    assert result.exit_code == 2
+    found = _failure(result)
+    assert (found["kind"], "--filter" in found["message"]) == ("usage", True)
+
+
+def test_the_help_of_the_program_leads_to_all_options():
+    words = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert "--help-all shows all" in words
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 document was deleted"), (1200, "1,200 documents were deleted")])
+def test_one_is_singular(number, said):
+    assert were(number, "deleted") == said
+
+
+# Interrupts the process when a module is imported, as somebody does who has seen a mistake in the command line.
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, *_):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.{sent})
+sys.meta_path.insert(0, Finder)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from es_simhash.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "code"),
+    [
+        ("es_simhash.cli.application", "SIGINT", 130),
+        ("es_simhash.cli.commands.check", "SIGINT", 130),
+        ("elasticsearch", "SIGINT", 130),
+        ("elasticsearch", "SIGTERM", 143),
+    ],
+)
+def test_a_command_that_is_stopped_while_it_starts_says_so_in_one_line(name, sent, code):
+    """While modules are imported, and while it connects."""
+    for options, said in ([], "stopped\n"), (["--json"], '{"note": {"message": "stopped"}}\n'):
+        command = [sys.executable, "-c", INTERRUPTED.format(name=name, sent=sent), "check", "news", *options]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", said)
 
 
 @pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])

@@ -20,7 +20,7 @@ def test_missing_index(run, index):
     """Each command says that there is none, and what to do."""
     failed(run("find", index, TEXT), index, "es-simhash create")
     failed(run("check", index), index)
-    failed(run("remove", index, "--yes"), index)
+    failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)
     failed(run("find", f"{index}-*", TEXT), "check the index name")
 
@@ -39,11 +39,11 @@ def test_red_index(run, server, index):
     """A shard without any copy is an error in every command that reads, never a smaller answer."""
     settings = {"index.routing.allocation.require._name": "nobody"}
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
-    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
-    for command in (["groups", index], ["pairs", index], ["dedupe", index], ["reconcile", index],
-                    ["backfill", index], ["remove", index, "--yes"], ["tune", index], ["check", index]):  # fmt: skip
-        result = run(*command, "--timeout", 1)
+    for command in (["groups"], ["pairs"], ["plan"], ["tag"], ["reconcile"], ["backfill"], ["remove-fields", "--yes"],
+                    ["tune"], ["check"]):  # fmt: skip
+        result = run(*command, index, "--timeout", 1)
         assert result.exit_code == 1, (command, result.output)
         gaps = [line for line in result.stderr.splitlines() if line.startswith(("error: ", "warning: "))]
         assert gaps, (command, result.output)
@@ -55,7 +55,7 @@ def test_doctor_names_an_index_that_lacks_a_shard(run, server, index):
     """The answer is about the other documents only, so it is no healthy index."""
     settings = {"index.routing.allocation.require._name": "nobody"}
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
-    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     result = run("doctor", index, "--timeout", 1, "--json")
     assert result.exit_code == 1
     assert any(index in each["message"] for each in json.loads(result.stdout)["findings"])

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from es_simhash import InvalidInputError
-from es_simhash.cli.index_identity import IndexIdentity
-from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
+from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position
+from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
+from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader
+from es_simhash.ingest.written import Written
 
 PURPOSE = {"index": "news", "id_field": None}
 
@@ -151,3 +153,26 @@ def test_records_from_the_place_where_it_stopped(tmp_path, suffix, compress, aft
     reader = Reader(names, start=start)
     assert list(reader) == whole[after + 1 :]
     assert reader.position == reader.total
+
+
+def test_a_document_whose_outcome_is_not_known_is_sent_again(begun):
+    """The library reports what it knows before it raises an error; the checkpoint stands before what it does not."""
+    _, source, open_it = begun
+    source.write_text("".join(f'{{"n": {n}}}\n' for n in range(6)))
+    saved, reader = open_it(), Reader([str(source)])
+
+    class Connection:
+        class simhash:  # noqa: N801 -- an attribute
+            @staticmethod
+            def ingest(index, actions, **arguments):
+                assert len(list(actions)) == 6
+                yield from (Written(n, f"{n}", "news", "written", fingerprinted=True) for n in (0, 1, 3, 4))
+                raise OSError("the connection was lost")
+
+    tally = Tally(None)
+    run = IngestRun(IngestActions(iter(reader), None, saved), tally, reader, saved, skip=0)
+    with pytest.raises(OSError, match="lost"), Tracker("ingesting", total=None) as tracker:
+        run.write(Connection, "news", {}, tracker)
+    assert tally.lines == 2
+    assert open_it().position.line == 2
+    assert "up to 4 documents more may be written" in run._done()

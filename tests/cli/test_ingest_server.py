@@ -25,7 +25,7 @@ def test_ingested_documents_carry_their_fingerprint(run, news, server):
 def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     """What cannot be read or is refused is named, on stderr and in the report; all the rest is written."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "integer"}}}})
-    assert run("create", index, "--existing", "-t", "body").exit_code == 0
+    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     lines = [
         json.dumps({"_id": "1", "body": TEXT}),
         "{broken",

@@ -58,14 +58,15 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["pairs", index],
         ["stats", index],
         ["size", index],
-        ["dedupe", index],
-        ["dedupe", index, "--plan", plan, "--max-share", "1"],
+        ["tag", index],
+        ["plan", index],
+        ["plan", index, "--out", plan, "--max-share", "1"],
         ["groups", index, "--contained"],
-        ["dedupe", index, "--contained", "0.95", "--plan", plan, "--max-share", "1"],
+        ["plan", index, "--contained", "0.95", "--out", plan, "--max-share", "1"],
         ["review", plan],
-        ["dedupe", index, "--plan", plan, "--max-share", "1"],
+        ["plan", index, "--out", plan, "--max-share", "1"],
         ["review", plan],
-        ["dedupe", "--apply", plan, "--archive", archive],
+        ["apply", plan, "--archive", archive, "--yes"],
         ["history", "b", "--archive", archive],
         ["restore", archive],
         ["explain", "--index", index, "a", "b"],
@@ -80,7 +81,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["pipeline", "-t", "body"],
         ["query", "--id", "a", "--max-distance", "8", "--index", index],
         ["dashboards", index, "--check"],
-        ["remove", index, "--yes"],
+        ["remove-fields", index, "--yes"],
     ]
     assert {each[0] for each in commands} == {*COMMANDS} - ELSEWHERE
     for each in commands:
@@ -101,12 +102,13 @@ def test_every_failure_is_json(run, news, index, server, tmp_path):
         "groups",
         "pairs",
         "stats",
-        "dedupe",
+        "tag",
+        "plan",
         "doctor",
         "tune",
-        "remove",
+        "remove-fields",
     ):
-        more = {"find": [TEXT], "remove": ["--yes"], "tune": ["-t", "body"], "backfill": ["-t", "body"]}.get(name, [])
+        more = {"find": [TEXT], "tune": ["-t", "body"], "backfill": ["-t", "body"]}.get(name, [])
         [failure], printed = _check(run(name, missing, *more, "--json"), 1, ["server"])
         assert missing in failure["message"]
         assert printed == []

@@ -1,6 +1,4 @@
-"""
-What is printed for people has no character that controls a terminal, and messages never contain a login.
-"""
+"""What is printed for people has no character that controls a terminal, and messages never contain a login."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The commands that need no server: what they print, and what they say to bad input.
-"""
+"""The commands that need no server: what they print, and what they say to bad input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The commands evaluate and explain, which need no server: figures, files written, bad input.
-"""
+"""The commands evaluate and explain, which need no server: figures, files written, bad input."""
 
 import gzip
 import json
@@ -11,7 +9,7 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.cli.grouping_options import verification
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.options import Verification
 from es_simhash.quality import evaluate, read_truth
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."

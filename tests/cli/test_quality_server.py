@@ -1,6 +1,4 @@
-"""
-The commands find --preset, evaluate --index, explain --index, doctor and tune on real servers.
-"""
+"""The commands find --preset, evaluate --index, explain --index, doctor and tune on real servers."""
 
 import json
 

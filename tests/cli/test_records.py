@@ -1,6 +1,4 @@
-"""
-Documents from files: every line is a document or is told, and no line costs another.
-"""
+"""Documents from files: every line is a document or is told, and no line costs another."""
 
 from __future__ import annotations
 

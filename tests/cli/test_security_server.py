@@ -1,6 +1,4 @@
-"""
-The command line and an OpenSearch with logins: what the environment gives, and what a refusal says.
-"""
+"""The command line and an OpenSearch with logins: what the environment gives, and what a refusal says."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def filled(server, index, run):
     ("arguments", "sent", "said"),
     [
         (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
-        (["dedupe", "-d", "3", "--yes"], signal.SIGTERM, "1,000 documents were rewritten"),
-        (["remove", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
+        (["tag", "-d", "3", "--yes"], signal.SIGTERM, "1,000 documents were rewritten"),
+        (["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
         (
             ["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"],
             signal.SIGTERM,
@@ -42,7 +42,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
     """At its second bulk request; what it names, run again, completes the work."""
     name, *options = arguments
     message, again = stop(server, "_bulk", 2, sent, name, filled, *options)
-    if name == "remove" and server.product == "elasticsearch":
+    if name == "remove-fields" and server.product == "elasticsearch":
         said = said.replace("1,100", "1,000")  # it has no scripts: its second bulk does the first thousand again
     assert said in message
     assert again[:2] == [name, filled]
@@ -51,7 +51,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, argume
     found = read_all(server, filled)
     assert len(found) == 1100
     owns = [source.get("words_hash" if name == "backfill" else "simhash") for source in found.values()]
-    if name == "remove":
+    if name == "remove-fields":
         assert owns == [None] * 1100
     elif name == "backfill":
         assert len({own["fingerprint"] for own in owns}) == 1
@@ -76,9 +76,10 @@ def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
 def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
     """It says how many documents are gone, also of the batch under way; the same command removes the others."""
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
-    result = run("dedupe", filled, "--plan", plan, "-d", "3", "--max-share", "1")
+    result = run("plan", filled, "--out", plan, "-d", "3", "--max-share", "1")
     assert result.exit_code == 0, result.output
-    said, again = stop(server, word, 3, signal.SIGINT, "dedupe", "--apply", str(plan), "--archive", str(archive))
+    command = ("apply", str(plan), "--archive", str(archive), "--yes")
+    said, again = stop(server, word, 3, signal.SIGINT, *command)
     server.request("POST", f"/{filled}/_refresh")
     gone = 1100 - len(read_all(server, filled))
     assert gone == {"_bulk": 600, "_mget": 200}[word]

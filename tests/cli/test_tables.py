@@ -1,6 +1,4 @@
-"""
-A table fits the terminal, in columns of the terminal, and what was cut is said; nothing is lost without a word.
-"""
+"""A table fits the terminal, in columns of the terminal, and what was cut is said; nothing is lost without a word."""
 
 from __future__ import annotations
 
@@ -11,8 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from es_simhash.cli.lines import Lines, Value
-from es_simhash.cli.tables import Column, lay_out, print_table, table_width
+from es_simhash.cli.tables import Column, Lines, Value, lay_out, print_table, table_width
 
 NAMES = st.lists(
     st.sampled_from(["id", "#bits", "~what to do", "#max distance", "标题", "text"]), min_size=1, max_size=14

@@ -53,11 +53,10 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (1, False, ["find", f"{hostile}{HOSTILE}", TEXT]),
         (0, True, ["groups", hostile, "--source", "title"]),
         (0, True, ["groups", hostile, "--verify", "0.5"]),
-        (1, True, ["dedupe", hostile]),
-        (1, True, ["dedupe", hostile, "--verify", "0.9"]),
-        (4, False, ["dedupe", hostile, "--plan", plan, "--max-share", "1", *shown]),
+        (1, True, ["tag", hostile]),
+        (4, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
         (0, False, ["review", plan]),
-        (1, True, ["dedupe", "--apply", plan, "--archive", archive]),
+        (1, True, ["apply", plan, "--archive", archive, "--yes"]),
         (0, True, ["history", LONG["b"], "--archive", archive]),
         (0, True, ["history", LONG["a"], "--archive", archive]),
         (2, False, ["restore", archive]),
@@ -68,7 +67,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (1, True, ["tune", hostile, "--sample", "5"]),
         (1, False, ["reconcile", hostile]),
         (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
-        (1, False, ["remove", hostile, "--yes"]),
+        (1, False, ["remove-fields", hostile, "--yes"]),
     ]
     for sentences, is_cut, arguments in commands:
         result = run(*arguments)

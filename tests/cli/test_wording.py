@@ -1,11 +1,10 @@
-"""
-No advice that reaches the command line names a method or an argument of Python.
-"""
+"""No advice that reaches the command line names a method or an argument of Python."""
 
 from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -15,7 +14,10 @@ from click.testing import CliRunner
 import es_simhash
 from es_simhash import SimHashClient
 from es_simhash.cli import app
-from es_simhash.cli.wording import for_shell
+from es_simhash.cli.output import for_shell
+from es_simhash.cli.stopping import remember_arguments, this_command
+from es_simhash.quality.health import Finding
+from es_simhash.quality.report.words import Speech
 
 PACKAGE = Path(es_simhash.__file__).parent
 # What shows pages and charts, what only Python starts, and the command line itself.
@@ -55,6 +57,46 @@ def _messages():
             is_code = "ctx._source" in text or "params." in text or "logging" in text or "%d" in text
             if " " in text and not is_code and not text.startswith(FROM_DATA + CHECKED_BEFORE):
                 yield f"{path.relative_to(PACKAGE)}:{each.lineno}", text
+
+
+def _pasted():
+    """Yield each value that a message puts into a command of ours, with its place."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for each in ast.walk(ast.parse(text)):
+            parts = each.values if isinstance(each, ast.JoinedStr) else []
+            for before, part in pairwise(parts):
+                if isinstance(before, ast.Constant) and re.search(r"es-simhash(?: [\w-]+)* $", before.value):
+                    value = ast.unparse(part.value)
+                    is_quoted = value.startswith("shlex.") or f" {value} = shlex." in text
+                    yield f"{path.relative_to(PACKAGE)}:{each.lineno} {value}", is_quoted
+
+
+def test_a_command_in_a_message_can_be_pasted():
+    """Names and paths with spaces or * are quoted for the shell."""
+    found = dict(_pasted())
+    assert len(found) >= 3
+    assert [place for place, is_quoted in found.items() if not is_quoted] == []
+
+
+def test_the_advice_of_a_finding_can_be_pasted():
+    values = {"index": "news-*", "group": "a", "documents": 9, "whole": 9, "part": 8, "text": "…"}
+    finding = Finding("warning", "group_template", values)
+    assert "es-simhash boilerplate 'news-*' --out" in finding.advice
+    assert Speech("zh")("advice_group_template", **finding.advice_values).count("'news-*'") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "again"),
+    [
+        (["plan", "news-*", "--filter", '{"a": "b c"}'], """plan 'news-*' --filter '{"a": "b c"}' --out FILE"""),
+        (["plan", "--", "-news"], "plan --out FILE -- -news"),
+    ],
+)
+def test_the_command_that_was_given_can_be_pasted(given, again):
+    with click.Context(app) as context:
+        remember_arguments(context, given)
+        assert this_command("--out", "FILE") == f"es-simhash {again}"
 
 
 def test_the_test_sees_python():

@@ -1,6 +1,4 @@
-"""
-Values that no argument of a kind can have.
-"""
+"""Values that no argument of a kind can have."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ KINDS = {
     "path": "path",
     "archive": "path or none",
     "checkpoint": "path or none",
+    "memory_file": "path or none",
     "mappings": "object",
     "settings": "object",
     "scheme": "scheme",
@@ -122,11 +123,6 @@ BESIDE = {
     ("find_near_dups_many", "fingerprints"): {"texts": None},
     ("stream_near_dups", "fingerprint"): {"text": None},
     ("stream_near_dups_many", "fingerprints"): {"texts": None},
-    ("dedupe", "archive"): {"action": "delete", "dry_run": False},
-    **{
-        ("dedupe", name): {"action": "delete"}
-        for name in ("filter", "min_similarity", "limit", "max_share", "protect", "show")
-    },
 }
 """Other arguments that a call needs, so that a parameter is looked at."""
 

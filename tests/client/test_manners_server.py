@@ -3,8 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError, with_fingerprints
-from es_simhash.cli.bulk_actions import to_action
-from es_simhash.cli.records import Record
+from es_simhash.cli.records import Record, to_action
 from tests.servers.support import ONE_SHARD
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -49,7 +48,7 @@ def test_arguments_of_a_wrong_kind(made, simhash, method, arguments, options, er
         ("reconcile", []),
         ("groups", []),
         ("backfill", []),
-        ("remove", []),
+        ("remove_fields", []),
         ("create_index", []),
     ],
 )

@@ -1,6 +1,4 @@
-"""
-Progress in a notebook: shown by default in a kernel of IPython, nowhere else, and not too often.
-"""
+"""Progress in a notebook: shown by default in a kernel of IPython, nowhere else, and not too often."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ import types
 import pytest
 
 from es_simhash import Progress
-from es_simhash.client import notebook
-from es_simhash.client.notebook import Bar, shown_by_default
+from es_simhash.client import base as notebook
+from es_simhash.client.base import Bar, shown_by_default
 
 
 class Display:

@@ -1,6 +1,4 @@
-"""
-Every long call says how far it is, on both products, sync and async.
-"""
+"""Every long call says how far it is, on both products, sync and async."""
 
 from __future__ import annotations
 

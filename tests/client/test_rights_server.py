@@ -1,6 +1,4 @@
-"""
-The rights that each command needs: a user who has exactly those of COMPATIBILITY.md's table can use it.
-"""
+"""The rights that each command needs: a user who has exactly those of COMPATIBILITY.md's table can use it."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from opensearchpy import OpenSearch
 from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
-from es_simhash.lookup import memory_options as request
+from es_simhash.lookup import options as request
 from tests.docs.blocks import ROOT
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
 from tests.servers.servers import send
@@ -28,7 +26,9 @@ PASSWORD = LOGIN[1]
 # change nothing share one.
 USES = {
     "create": ("missing", "create INDEX -t body"),
-    "create --existing": ("plain", "create INDEX --existing -t body"),
+    "create --dry-run": ("missing", "create INDEX -t body --dry-run"),
+    "create --existing": ("shared", "create INDEX --existing -d 8"),
+    "create --existing --yes": ("plain", "create INDEX --existing -t body --yes"),
     "check": ("shared", "check INDEX"),
     "query --id": ("shared", "query --id 1 --index INDEX -d 8"),
     "find": ("shared", "find INDEX bridge -d 12"),
@@ -50,30 +50,33 @@ USES = {
     "size": ("shared", "size INDEX --documents 1M"),
     "report": ("shared", "report INDEX --out REPORT"),
     "pairs": ("shared", "pairs INDEX"),
-    "dedupe": ("shared", "dedupe INDEX"),
-    "dedupe --yes": ("grouped", "dedupe INDEX --yes"),
-    "dedupe --contained": ("passages", "dedupe INDEX --contained 0.95"),
-    "dedupe --contained --yes": ("passages", "dedupe INDEX --contained 0.95 --yes"),
-    "dedupe --plan": ("shared", "dedupe INDEX --plan PLAN --max-share 1"),
-    "dedupe --apply": ("planned", "dedupe --apply PLAN --archive ARCHIVE"),
-    "dedupe --action delete": ("shared", "dedupe INDEX --action delete"),
-    "dedupe --action delete --yes": (
-        "grouped",
-        "dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1",
-    ),
+    "tag": ("shared", "tag INDEX"),
+    "tag --yes": ("grouped", "tag INDEX --yes"),
+    "tag --contained": ("passages", "tag INDEX --contained 0.95"),
+    "tag --contained --yes": ("passages", "tag INDEX --contained 0.95 --yes"),
+    "plan": ("shared", "plan INDEX"),
+    "plan --out": ("shared", "plan INDEX --out PLAN --max-share 1"),
+    "apply PLAN --yes": ("planned", "apply PLAN --archive ARCHIVE --yes"),
+    "apply INDEX": ("shared", "apply INDEX --archive ARCHIVE --max-share 1"),
+    "apply INDEX --yes": ("grouped", "apply INDEX --archive ARCHIVE --max-share 1 --yes"),
     "restore": ("removed", "restore ARCHIVE"),
     "restore --dry-run": ("removed", "restore ARCHIVE --dry-run"),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
+    "reconcile --regroup": ("shared", "reconcile INDEX -d 3 --regroup"),
     "ingest": ("grouped", "ingest INDEX -"),
+    "ingest --dry-run": ("shared", "ingest INDEX - --dry-run"),
     "ingest --lookups memory": ("grouped", "ingest INDEX - --lookups memory"),
     "ingest --contained": ("passages", "ingest INDEX - --contained 0.95"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
+    "pipeline --dry-run": ("shared", "pipeline INDEX --install --name INDEX --use-as final --dry-run"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
+    "follow --dry-run": ("shared", "follow INDEX --dry-run"),
     "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
-    "remove": ("grouped", "remove INDEX --yes"),
+    "remove-fields": ("shared", "remove-fields INDEX"),
+    "remove-fields --yes": ("grouped", "remove-fields INDEX --yes"),
 }
 WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
 
@@ -181,10 +184,10 @@ def prepare(secured, run, index, state):
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")
     if state == "planned":
-        made = run("dedupe INDEX --plan PLAN --max-share 1", *secured.login)
+        made = run("plan INDEX --out PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output
     if state == "removed":
-        done = run("dedupe INDEX --action delete --yes --archive ARCHIVE --max-share 1", *secured.login)
+        done = run("apply INDEX --archive ARCHIVE --max-share 1 --yes", *secured.login)
         assert done.exit_code == 0, done.output
 
 

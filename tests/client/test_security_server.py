@@ -40,9 +40,7 @@ ROLES = {
 
 @pytest.fixture(scope="module")
 def guarded(secured):
-    """
-    The server with the security plugin, with an index of equal documents and a user for each of ``ROLES``.
-    """
+    """The server with the security plugin, with an index of equal documents and a user for each of ``ROLES``."""
 
     def ask(method, path, body):
         status, answer, _ = send(address(secured, *secured.login), method, path, body)
@@ -63,16 +61,12 @@ def guarded(secured):
 
 
 def address(server, name, password):
-    """
-    Return the server's URL with a login in it.
-    """
+    """Return the server's URL with a login in it."""
     return f"https://{name}:{password}@127.0.0.1:{server.port}"
 
 
 def make_client(server, name, password, *, asynchronous=False):
-    """
-    Return a client that logs in and trusts the server's certificate.
-    """
+    """Return a client that logs in and trusts the server's certificate."""
     import opensearchpy
 
     cls = opensearchpy.AsyncOpenSearch if asynchronous else opensearchpy.OpenSearch
@@ -103,9 +97,7 @@ def login(request, guarded, runner, call):
 
 
 def errors():
-    """
-    Return the client's exceptions for a 401 and a 403.
-    """
+    """Return the client's exceptions for a 401 and a 403."""
     from opensearchpy.exceptions import AuthenticationException, AuthorizationException
 
     return AuthenticationException, AuthorizationException
@@ -225,9 +217,7 @@ def test_a_reader_may_not_write(login):
 
 @pytest.fixture
 def run(guarded, monkeypatch):
-    """
-    Return a function that runs a command line under a login; ``None`` for none.
-    """
+    """Return a function that runs a command line under a login; ``None`` for none."""
     for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     monkeypatch.setenv("ES_SIMHASH_URL", guarded.url)
@@ -243,9 +233,7 @@ def run(guarded, monkeypatch):
 
 
 def failed(result, *parts):
-    """
-    Check that a command ended with 1 and one line on stderr that has all *parts* in it.
-    """
+    """Check that a command ended with 1 and one line on stderr that has all *parts* in it."""
     assert result.exit_code == 1, result.output
     [line] = result.stderr.splitlines()
     assert line.startswith("error: ")

@@ -1,6 +1,4 @@
-"""
-The pack of saved objects: attributes that every product takes, closed references, stable ids, names of all kinds.
-"""
+"""The pack of saved objects: attributes that every product takes, closed references, stable ids, names of all kinds."""
 
 from __future__ import annotations
 
@@ -10,9 +8,8 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, build_dashboards
-from es_simhash.dashboards.mapping_faults import find_pack_faults
 from es_simhash.dashboards.saved import group_link
-from es_simhash.dashboards.subject import Subject
+from es_simhash.dashboards.subject import Subject, find_pack_faults
 from es_simhash.mapping.mapping import build_mapping
 
 # Attributes that both Kibana (`schema` of its saved object types, which refuses others) and Dashboards (`mappings` of
@@ -317,6 +314,14 @@ def test_a_mapping_with_everything_has_no_faults():
         body={"type": "keyword"},
     )
     assert find_pack_faults(subject, {"a": fine, "b": other, "c": alias}) == []
+
+
+def test_what_to_use_in_place_of_an_alias():
+    """A field below what it leads to: nothing is below the alias itself."""
+    keyword = {"type": "text", "fields": {"raw": {"type": "keyword"}}}
+    aliased = mapping(source={"type": "alias", "path": "meta.agency"}, meta={"properties": {"agency": keyword}})
+    [fault] = find_pack_faults(Subject("news", source_field="source"), {"a": aliased})
+    assert (fault.kind, fault.field, fault.instead) == ("no_keyword", "source", "meta.agency.raw")
 
 
 def test_faults_of_a_mapping_are_data():

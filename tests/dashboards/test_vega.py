@@ -6,12 +6,16 @@ The rules are those of ``vega_validation.ts`` there, applied to the tokens of an
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
 import pytest
 
 from es_simhash import build_dashboards
+from es_simhash.dashboards.charts import over_time_chart, sources_chart
+from es_simhash.dashboards.rows import given
+from es_simhash.dashboards.vega import ChartWords
 
 EXPRESSION_KEYS = {"expr", "update", "test", "calculate", "filter", "signal"}
 PROPERTIES = {
@@ -94,6 +98,16 @@ def test_the_model_of_the_checker_refuses(expression):
 def test_the_model_of_the_checker_allows(expression):
     """The examples of its own tests."""
     assert not refused(expression)
+
+
+def test_words_with_quotes_and_backslashes_are_drawn():
+    """Whatever the words of a language hold, an expression takes them as words."""
+    vega = pytest.importorskip("vl_convert")
+    words = ChartWords(duplicates="l'un \\' + 1", others="l'autre\\", of=" d'\\ ")
+    rows = [{"source": "a", "documents": 4, "duplicates": 1, "time": 0, "until": 9}]
+    drawn = [vega.vega_to_svg(json.dumps(chart(given(rows), words))) for chart in (over_time_chart, sources_chart)]
+    assert all(word in html.unescape(drawn[0]) for word in (words.duplicates, words.others))
+    assert f"(1{words.of}4)" in html.unescape(drawn[1])
 
 
 def test_specifications_are_vega_5_and_fill_their_panel():

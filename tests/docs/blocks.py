@@ -1,6 +1,4 @@
-"""
-The code blocks of a Markdown file, what they say they print, and the scripts of tools/.
-"""
+"""The code blocks of a Markdown file, what they say they print, and the scripts of tools/."""
 
 from __future__ import annotations
 
@@ -66,9 +64,7 @@ def execute(block: str, namespace: dict) -> list[str]:
 
 
 def run(block: str, namespace: dict) -> None:
-    """
-    Execute *block*, and compare what it prints with its lines that begin with ``# ->``.
-    """
+    """Execute *block*, and compare what it prints with its lines that begin with ``# ->``."""
     promised = [line.removeprefix("# ->").removeprefix(" ") for line in block.splitlines() if line.startswith("# ->")]
     found = execute(block, namespace)
     if found != promised:

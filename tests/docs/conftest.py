@@ -1,6 +1,4 @@
-"""
-A server for the examples of a page, in a folder of the test's own.
-"""
+"""A server for the examples of a page, in a folder of the test's own."""
 
 import pytest
 

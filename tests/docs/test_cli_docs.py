@@ -1,16 +1,22 @@
 """
-The manual of the command line: every command is in the table, has help and a manual entry, and docs/cli.md is current.
+The manual of the command line: every command is in the table, has help and a manual entry, and docs/cli.md
+is current.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from es_simhash import SimHashClient
 from es_simhash.cli.application import SECTIONS, app
 from es_simhash.cli.manual import Manual
 from tests.docs.blocks import ROOT, load_tool
@@ -27,7 +33,7 @@ def command(request):
 def test_the_table_has_every_command():
     """Each file of es_simhash/cli/commands is a command of the table, and the other way round."""
     files = {path.stem for path in (ROOT / "es_simhash" / "cli" / "commands").glob("*.py")}
-    assert files - {"__init__"} == set(NAMES)
+    assert files - {"__init__"} == {name.replace("-", "_") for name in NAMES}
 
 
 def test_every_command_has_help_and_examples(command):
@@ -56,6 +62,50 @@ def test_examples_use_options_that_exist(command):
         assert {word for word in own[:end] if word.startswith("--")} <= known, example
 
 
+# What the methods of the client that write are; all others only read.
+WRITES = {"create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
+WRITES |= {"apply_removal", "tag_duplicates", "restore", "remove_fields"}
+
+
+def test_what_writes_can_be_held_back(command):
+    """By --yes or by --dry-run; by both only where --yes is for one option of the command."""
+    name, entry = command
+    text = Path(sys.modules[f"es_simhash.cli.commands.{name.replace('-', '_')}"].__file__).read_text(encoding="utf-8")
+    options = {each: parameter.help for parameter in entry.params for each in parameter.opts if each.startswith("--")}
+    found = options.keys() & {"--yes", "--dry-run"}
+    if name == "demo":  # it writes to a server of its own
+        return
+    if not WRITES.intersection(re.findall(r"simhash\.(\w+)\(", text)):
+        assert not found
+    elif len(found) == 2:
+        [mode] = re.findall(r"^With (--[a-z]+): do it\.", options["--yes"])
+        assert "; needs --yes." in options[mode]
+    else:
+        assert len(found) == 1
+
+
+def test_the_methods_that_write_are_known():
+    """Those with a dry run, and those that the commands hold back by other means."""
+    methods = inspect.getmembers(SimHashClient, inspect.isfunction)
+    dry = {name for name, method in methods if "dry_run" in inspect.signature(method).parameters}
+    assert WRITES - dry == {"follow"}
+    assert dry <= WRITES
+
+
+def test_short_help_leads_to_the_whole(command):
+    """--help shows 8 to 12 options and two of its own; --help-all shows each."""
+    name, entry = command
+    known = {each for parameter in entry.params for each in parameter.opts if each[:2] == "--"} | {"--help"}
+    assert entry.common <= known
+    if entry.common:
+        short, whole = (CliRunner().invoke(app, [name, option]).stdout for option in ("--help", "--help-all"))
+        short = short[short.index("\nCommon options:") :]
+        shown = {each for each in known if re.search(rf"^  (-\w, )?{each}(?![-\w])", short, re.MULTILINE)}
+        assert shown == entry.common
+        assert 10 <= len(shown) <= 14
+        assert all(each in whole for each in known)
+
+
 def test_the_manual_is_what_the_commands_say():
     """docs/cli.md is what `make docs` writes now."""
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == load_tool("generate_cli_docs").build_text()
@@ -68,7 +118,7 @@ def test_help_imports_no_command_and_no_client():
         "from es_simhash.cli import app\n"
         "try: app(['--help'])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.commands.{{n}}' in sys.modules]\n"
+        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.commands.{{n}}'.replace('-', '_') in sys.modules]\n"
         "loaded += [n for n in ('elasticsearch', 'opensearchpy', 'jieba', 'rich') if n in sys.modules]\n"
         "print(loaded, file=sys.stderr)\n"
     )

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from es_simhash import build_dashboards
 from es_simhash.cli import app
-from es_simhash.dashboards.requests import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
+from es_simhash.dashboards.rows import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from tests.docs.blocks import ROOT, blocks, run
 
 NAME = "docs/dashboards.md"

@@ -19,7 +19,7 @@ def test_the_examples(server):
         assert len(namespace["hits"]["hits"]["hits"]) == 1
         assert [bucket["key"] for bucket in namespace["largest"]["aggregations"]["groups"]["buckets"]] == ["a"]
         assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
-        assert lines[-2] == "would delete b duplicates a"
+        assert lines[-2] == "would tag b duplicates a"
         assert sorted(lines[-1].split()[:2]) == ["a", "b"]
     finally:
         if "client" in namespace:

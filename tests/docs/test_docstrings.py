@@ -47,9 +47,9 @@ def test_the_examples_of_a_module(name):
 def test_examples_are_looked_at():
     """The search for examples finds those of functions, classes and methods."""
     found = {
-        each.name for name in ("es_simhash.lookup.query", "es_simhash.mapping.fields") for each in examples_of(name)
+        each.name for name in ("es_simhash.lookup.query", "es_simhash.hashing.scheme") for each in examples_of(name)
     }
-    assert {"es_simhash.lookup.query.build_query", "es_simhash.mapping.fields.Fields"} <= found
+    assert {"es_simhash.lookup.query.build_query", "es_simhash.hashing.scheme.Scheme"} <= found
 
 
 METHODS = [

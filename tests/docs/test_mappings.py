@@ -1,6 +1,4 @@
-"""
-The files in mappings/: what the library builds, nothing else, and Dev Tools text whose every body is JSON.
-"""
+"""The files in mappings/: what the library builds, nothing else, and Dev Tools text whose every body is JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Steps about groups: reconcile, dedupe, groups.
-"""
+"""Steps about groups: reconcile, tags, deletions, groups."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from es_simhash.removal.plan_file import read_plan
 from tests.estates.base import Base
 from tests.estates.model import Seen, expected_groups, told_groups, wrong_groups
 from tests.estates.values import GROUPING, clients, groupings, looked_at
@@ -78,17 +77,18 @@ class Groups(Base):
         action=st.sampled_from(("tag", "delete")),
         dry_run=st.booleans(),
     )
-    def dedupe(self, who, where, grouping, action, dry_run) -> None:
+    def duplicates(self, who, where, grouping, action, dry_run) -> None:
         """Duplicates are shown, tagged or deleted; their canonicals stay."""
         seen = self.seen_in(where)
         recorded = self.grouping_of(where)
         may_fail = self.may_be_refused(where, grouping)
-        options = {**({} if recorded else grouping), "action": action, "dry_run": dry_run}
-        if action == "delete":  # by bits alone, as the model groups
-            options |= {"verify": False, "max_share": 1.0}
-        if action == "delete" and not dry_run:
-            options["archive"] = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removed.gz"
-        records, error = self.ask(who, "dedupe", self.name(where), may_fail=may_fail, **options)
+        options = {} if recorded else dict(grouping)
+        if action == "tag":
+            options |= {"dry_run": dry_run, "may_fail": may_fail}
+            records, error = self.ask(who, "tag_duplicates", self.name(where), **options)
+        else:
+            options |= {"verify": False, "max_share": 1.0, "may_fail": may_fail}  # by bits alone, as the model groups
+            records, error = self._delete(who, self.name(where), options, dry_run=dry_run)
         asked = {key: grouping[key] for key in ("rule", "max_distance", "canonical") if key in grouping}
         applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0]
         answers = expected_groups(seen, applied)
@@ -109,10 +109,24 @@ class Groups(Base):
                 self.judge_survivors(seen, self.seen_in(where), (self.grouping_of(where) or [None])[0])
         if may_fail or error or self.faults or not records:
             return
-        told = Counter((each.index, each.id) for each in records)
+        # Tags that name what was deleted are removed, and reported after that.
+        told = Counter((each.index, each.id) for each in records if getattr(each, "action", "") != "untagged")
         wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
         # A document whose fingerprint is not the one of its present text is not deleted.
         assert any(told <= some if action == "delete" else told == some for some in wanted), records
+
+    def _delete(self, who: str, name: str, options: dict[str, Any], *, dry_run: bool) -> tuple[Any, Any]:
+        """Plan, and apply the plan unless it is a dry run; return what was, or would be, deleted, and the error."""
+        path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "plan"
+        _, error = self.ask(who, "plan_removal", name, path, **options)
+        if error is not None:
+            return None, error
+        if dry_run:
+            return [each.document for each in read_plan(path).removals()], None
+        faults = self.faults
+        done = self.ask(who, "apply_removal", path, archive=f"{path}.gz", may_fail=options["may_fail"])
+        self.faults = [*faults, *self.faults]
+        return done
 
     def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
         """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""
@@ -125,9 +139,16 @@ class Groups(Base):
             if versions.get(each.place, each.version) != each.version:
                 assert named <= there, f"{each.place} was changed to name {named - there}, which is elsewhere"
         if grouping is not None:
-            wrong = wrong_groups(after, grouping) - wrong_groups(before, grouping)
+            # Duplicates of documents that are elsewhere stay as they are, and the others are grouped without them.
+            one, two = ([each for each in some if self.is_inside(each, some)] for some in (before, after))
+            wrong = wrong_groups(two, grouping) - wrong_groups(one, grouping) - wrong_groups(before, grouping)
             told = {each.place: each.ours for each in after if each.place in wrong}
-            assert not wrong, f"wrong now, and right before: {told}; must be {expected_groups(after, grouping)[0]}"
+            assert not wrong, f"wrong now, and right before: {told}; must be {expected_groups(two, grouping)[0]}"
+
+    @staticmethod
+    def is_inside(each: Seen, seen: list[Seen]) -> bool:
+        """Return whether the canonical that a document names is among those that are *seen*."""
+        return each.ours.get("duplicate_of") in {None, *(other.place.id for other in seen)}
 
     @rule(who=clients, where=looked_at)
     def groups(self, who, where) -> None:

@@ -1,6 +1,4 @@
-"""
-Steps that look up: each answer is complete and right, or says that it is not.
-"""
+"""Steps that look up: each answer is complete and right, or says that it is not."""
 
 from __future__ import annotations
 
@@ -46,6 +44,9 @@ class Lookups(Base):
         self, who: str, where: str, kind: str, text: str, max_distance: int, options: dict[str, Any]
     ) -> None:
         """Look up, and compare with what is near of all that a search shows."""
+        if kind == "many" and self.memory_file(where).exists():
+            # Such a lookup refreshes the index before it opens its point in time.
+            self.server.request("POST", f"/{self.name(where)}/_refresh?ignore_unavailable=true", missing_ok=True)
         known = set(self.schemes_of(where).values()) - {REMOVED}
         fits = self._condition(options)
         bits = fingerprint(text, min(known, default="shingles"))
@@ -84,12 +85,14 @@ class Lookups(Base):
         method, args = {
             "text": ("find_near_dups", {"text": text}),
             "fingerprint": ("find_near_dups", {"fingerprint": bits}),
-            "many": ("find_near_dups_many", {"texts": [text, text]}),
+            "many": ("find_near_dups_many", {"texts": [text, text], "memory_file": self.memory_file(where)}),
             "stream": ("stream_near_dups", {"text": text}),
             "of": ("find_near_dups_of", {"id": own}),
         }[kind]
         # A text without features is near to nothing, wherever it is looked for.
-        must_fail = bits is not None and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
+        # Nor is the server asked for it; of an index that is gone the client may remember another scheme.
+        has_features = bits is not None and all(fingerprint(text, each) for each in known or ("words", "keywords"))
+        must_fail = has_features and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
         may_fail = not self.is_healthy(where) or (kind == "of" and self._is_ambiguous(where, own, options))
         answer, error = self.ask(
             who, method, self.name(where), max_distance=max_distance, may_fail=may_fail, **args, **options

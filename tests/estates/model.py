@@ -82,9 +82,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Doc:
-    """
-    A document, as it is or as it must be: the user's own fields as JSON, and what it carries of its text.
-    """
+    """A document, as it is or as it must be: the user's own fields as JSON, and what it carries of its text."""
 
     user: str
     fingerprint: int | None = None

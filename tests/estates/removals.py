@@ -1,6 +1,4 @@
-"""
-Steps of a removal: plan, apply, restore; tags of contained documents; groups taken away.
-"""
+"""Steps of a removal: plan, apply, restore; tags of contained documents; groups taken away."""
 
 from __future__ import annotations
 
@@ -200,9 +198,7 @@ class Removals(Groups):
         self._note_removed(plan, before, after)
         self._judge_unseen(plan, before, after)
         if error is None and not self.faults:
-            # What came back because another program deleted its canonical has the tags that it had.
-            back = {place for (place, _), action in expected if action == "restored"}
-            self._judge_groups(plan, before, [each for each in after if each.place not in back])
+            self._judge_groups(plan, before, after)
 
     def _uuids(self, plan: Planned) -> dict[str, str]:
         path = f"/{','.join(plan.uuids)}/_settings/index.uuid?ignore_unavailable=true"
@@ -341,7 +337,7 @@ class Removals(Groups):
     def tag_contained(self, who, where) -> None:
         """Tags of contained documents name documents that contain them."""
         before = self.seen_in(where)
-        _, error = self.ask(who, "dedupe", self.name(where), contained=CONTAINED, dry_run=False, may_fail=True)
+        _, error = self.ask(who, "tag_duplicates", self.name(where), contained=CONTAINED, may_fail=True)
         seen = self.seen_in(where)
         if error is None and not self.faults and before:
             tags = {each.place: each.ours["contained_in"] for each in seen if "contained_in" in each.ours}
@@ -355,7 +351,7 @@ class Removals(Groups):
         """Groups go, of what the name shows and of nothing else."""
         before = self.look()
         shown = {each.place for each in self.visible(where)}
-        _, error = self.ask(who, "remove", self.name(where), groups_only=True, may_fail=True)
+        _, error = self.ask(who, "remove_fields", self.name(where), groups_only=True, may_fail=True)
         assert error is None or self.faults or where == "few" or not self.is_healthy(where), error
         after = {each.place: each for each in self.look()}
         for each in before:

@@ -1,6 +1,4 @@
-"""
-Steps that change the estate itself, and what other programs write.
-"""
+"""Steps that change the estate itself, and what other programs write."""
 
 from __future__ import annotations
 
@@ -146,7 +144,7 @@ class Surroundings(Writes):
     def remove(self, who: str, where: str) -> None:
         """Our fields go."""
         self.look()
-        _, error = self.ask(who, "remove", self.name(where), may_fail=not self.schemes_of(where))
+        _, error = self.ask(who, "remove_fields", self.name(where), may_fail=not self.schemes_of(where))
         if error is None or self.faults:
             self._give_fingerprints(where, is_sure=error is None, remove=True)
 

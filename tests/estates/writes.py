@@ -1,12 +1,9 @@
-"""
-Steps in which our library writes: ingest and backfill.
-"""
+"""Steps in which our library writes: ingest and backfill."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 from hypothesis import strategies as st
@@ -61,7 +58,8 @@ class Writes(Base):
         options = {
             "on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate,
             "workers": workers,
-            "lookups": lookups,
+            "lookups": "memory" if lookups == "file" else lookups,
+            "memory_file": self.memory_file(where) if lookups == "file" else None,
             "batch": batch,
         }
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
@@ -69,17 +67,21 @@ class Writes(Base):
             assert error is not None
             return
         reports = reports or []
-        assert [each.position for each in reports] == list(range(len(reports)))
+        by_position = {each.position: each for each in reports}
+        assert list(by_position) == sorted(by_position)
+        assert len(by_position) == len(reports)
         assert error is not None or len(reports) == len(given)
         index = max(records)
         settings = self.settings_of(index)
         # A document skipped for one that the server then refused is written after the rest of its batch.
         is_written_late = on_duplicate in ("skip", "by n") and any(each.action == "refused" for each in reports)
-        for each, report in zip_longest(given, reports):
-            self._believe(each, report, index, settings, is_written_late=is_written_late)
+        for number, each in enumerate(given):
+            self._believe(each, by_position.get(number), index, settings, is_written_late=is_written_late)
         if error is None and on_duplicate is not None and not self.faults:
             grouping = self.mappings(where)[index]["grouping"]
-            self._judge_decisions(grouping, before, prints, zip(given, reports), settings.scheme, on_duplicate)
+            self._judge_decisions(
+                grouping, before, prints, zip(given, reports, strict=True), settings.scheme, on_duplicate
+            )
 
     def _adapted(self, write: Write, where: str) -> Write:
         """Return *write* as *where* can take it: a data stream only takes new documents, without routing."""

@@ -1,6 +1,4 @@
-"""
-Strategies that several property tests draw from.
-"""
+"""Strategies that several property tests draw from."""
 
 from hypothesis import strategies as st
 

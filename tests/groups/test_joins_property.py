@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash.groups import all_pairs, join, join as ranks, joins as cost, joins as keys, joins as scan, routes
+from es_simhash.groups import (
+    all_pairs,
+    join,
+    join as ranks,
+    join as routes,
+    joins as cost,
+    joins as keys,
+    joins as scan,
+)
 from es_simhash.groups.all_pairs import distances_between, near_pairs
-from es_simhash.groups.join import Ranks, sort_places
+from es_simhash.groups.join import Ranks, plan_routes, sort_places
 from es_simhash.groups.joins import Family, Swaps, families
-from es_simhash.groups.routes import plan_routes
 from tests.groups.strategies import related_fingerprints
 
 ALL_BITS = list(range(63, -1, -1))

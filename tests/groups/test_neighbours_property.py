@@ -107,7 +107,7 @@ def grouped(items, grouping, *, memory_bytes=1 << 20):
         store, numbers = TextStore(grouping.measure, memory_bytes=memory_bytes), np.full(len(items), -1, np.int64)
         for place in table.with_candidates().tolist():
             if items[place]["text"] is not None:
-                numbers[place] = store.add(items[place]["text"])
+                [numbers[place]] = store.add([items[place]["text"]])
         texts = Texts(store, numbers)
     return table.group(texts)
 
@@ -180,7 +180,7 @@ def test_copies_cost_nothing():
     table._reader._names["a"] = 0
     table._parts, table._count = [columns], count
     store = TextStore()
-    texts = Texts(store, np.full(count, store.add("the cat sat on a mat"), np.int64))
+    texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64))
     assert len(table.with_candidates()) == count
     groups = table.group(texts)
     assert np.unique(groups.canonical).tolist() == [0, 1]

@@ -5,15 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint
-from es_simhash.removal import apply_flow as apply
-from tests.servers.removals import archived
+from es_simhash import InvalidInputError, MappingError, fingerprint
+from es_simhash.groups import reconcile_flow
 from tests.servers.support import (
     ONE_SHARD,
     ByDistance,
     expected_groups,
     numbered,
-    put,
     read_all,
     send_lines,
     stored_groups,
@@ -153,65 +151,10 @@ def test_groups_collapse_and_aggregations(server, index, simhash):
     assert {bucket["key"]: bucket["doc_count"] for bucket in buckets} == {k: len(v) for k, v in expected.items()}
 
 
-def test_dedupe_shows_then_deletes(server, index, simhash, tmp_path):
-    """The canonicals stay, the archive has what is gone, and nothing is changed before it is asked for."""
-    fill(simhash, server, index, texts(100), on_duplicate=None)
-    before = read_all(server, index)
-    expected = expected_groups(before, 8)
-    duplicates = {id_ for id_ in expected if expected[id_] != id_}
-    shown = list(simhash.dedupe(index, action="delete", max_distance=8, verify=False))
-    assert {record.id: record.canonical for record in shown} == {id_: expected[id_] for id_ in duplicates}
-    assert {record.action for record in shown} == {"would delete"}
-    assert read_all(server, index) == before
-    archive = tmp_path / "removed.gz"
-    options = {"action": "delete", "dry_run": False, "max_distance": 8, "verify": False, "max_share": 1.0}
-    for wrong in ({}, {"archive": archive, "dry_run": True}, {"archive": archive, "action": "tag"}):
-        with pytest.raises(InvalidInputError, match="archive"):
-            simhash.dedupe(index, **options | wrong)
-    with pytest.raises(GuardRailError):
-        list(simhash.dedupe(index, **options | {"max_share": 0.2, "archive": archive}))
-    assert read_all(server, index) == before
-    records = list(simhash.dedupe(index, archive=archive, **options))
-    assert {record.id: record.canonical for record in records} == {id_: expected[id_] for id_ in duplicates}
-    assert {record.action for record in records} == {"deleted"}
-    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
-    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
-    assert set(read_all(server, index)) == set(before) - duplicates
-    assert list(simhash.dedupe(index, archive=tmp_path / "next.gz", **options)) == []
-    # As after a kill at the last moment, when the plan was gone already: all of it is done.
-    assert list(simhash.dedupe(index, archive=archive, **options)) == []
-    put(server, index, [{"_id": "again", "body": next(iter(before.values()))["body"]}])
-    list(simhash.backfill(index))
-    with pytest.raises(InvalidInputError, match="exists"):
-        list(simhash.dedupe(index, archive=archive, **options))
-    assert archived(archive) == {id_: before[id_] for id_ in duplicates}
-
-
-def test_a_dedupe_that_was_ended_goes_on(server, index, simhash, tmp_path, monkeypatch):
-    """By the plan beside its archive, whatever is asked for now; of another index it is refused."""
-    fill(simhash, server, index, [texts(1)[0]] * 7, on_duplicate=None)
-    archive = tmp_path / "removed.gz"
-    real = apply.delete_documents
-    monkeypatch.setattr(apply, "delete_documents", lambda *_: (_ for _ in ()).throw(ConnectionError("gone")))
-    options = {"action": "delete", "dry_run": False, "archive": archive, "max_share": 1.0}
-    with pytest.raises(ConnectionError):
-        list(simhash.dedupe(index, **options))
-    assert {path.name for path in tmp_path.iterdir()} == {"removed.gz", "removed.gz.plan"}
-    monkeypatch.setattr(apply, "delete_documents", real)
-    simhash.create_index(f"{index}-other", text_field="body", settings=ONE_SHARD)
-    with pytest.raises(InvalidInputError, match="another index"):
-        list(simhash.dedupe(f"{index}-other", **options))
-    records = list(simhash.dedupe(index, **options | {"limit": 0}))
-    assert [record.action for record in records] == ["deleted"] * 6
-    assert [path.name for path in tmp_path.iterdir()] == ["removed.gz"]
-    assert len(archived(archive)) == 6
-    assert len(read_all(server, index)) == 1
-
-
-def test_dedupe_tags(server, index, simhash):
+def test_duplicates_are_tagged(server, index, simhash):
     """As reconcile does, with a record of each duplicate."""
     fill(simhash, server, index, texts(60), on_duplicate=None)
-    records = list(simhash.dedupe(index, dry_run=False, max_distance=8))
+    records = list(simhash.tag_duplicates(index, max_distance=8))
     found = read_all(server, index)
     assert stored_groups(found) == expected_groups(found, 8)
     assert {record.id for record in records} == {id_ for id_, group in stored_groups(found).items() if group != id_}
@@ -238,3 +181,23 @@ def test_pairs_within_and_between(server, index, simhash):
     assert told == {pair: distance for pair, distance in near.items() if pair[0] < 60 <= pair[1]}
     assert {(pair.index, pair.other_index) for pair in between} == {(f"{index}-b", f"{index}-a")}
     assert len(list(simhash.pairs(f"{index}-a", f"{index}-*", max_distance=8))) >= len(inside)
+
+
+def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, monkeypatch):
+    """Its documents are read by the text fields of the index before it, and grouped with the others."""
+    old, new, alias = f"{index}-000001", f"{index}-000002", f"{index}-all"
+    text = " ".join(f"word{n}" for n in range(40))
+    for name, id_ in ((old, "a"), (new, "b")):
+        sync_simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        assert len(list(sync_simhash.ingest(name, [{"_id": id_, "body": text}], canonical="longest", verify=0.8))) == 1
+    server.request("PUT", f"/{old}/_alias/{alias}", {"is_write_index": True})
+
+    def roll_over(names):
+        server.request("PUT", f"/{new}/_alias/{alias}", {"is_write_index": False})
+        yield from refresh(names)
+
+    refresh = reconcile_flow.refresh
+    monkeypatch.setattr(reconcile_flow, "refresh", roll_over)
+    assert sync_simhash.reconcile(alias).documents == 2
+    monkeypatch.undo()
+    assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a"}

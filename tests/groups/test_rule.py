@@ -7,7 +7,7 @@ from es_simhash.groups.order import OrderKey, check_order, parse_key
 from es_simhash.groups.rule import Grouping, GroupingRequest, Within, choose_grouping, parse_within
 from es_simhash.groups.settings_flow import find_field
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.options import Verification
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.texts.similarity import check_bound

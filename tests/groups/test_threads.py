@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from es_simhash.groups.threads import in_order, usable_cores
+from es_simhash.groups.all_pairs import in_order, usable_cores
 
 
 @pytest.mark.parametrize("threads", [1, 2, 9])

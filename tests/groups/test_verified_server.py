@@ -205,7 +205,7 @@ def test_removing_groups_ends_a_change_that_was_stopped(server, index, simhash):
     fill(simhash, server, index)
     simhash.reconcile(index, max_distance=1, verify=False)
     begin_regrouping(server, index, max_distance=3)
-    simhash.remove(index, groups_only=True)
+    simhash.remove_fields(index, groups_only=True)
     assert not {"grouping", "regrouping"} & set(meta_of(server, index)["es_simhash"]["simhash"])
     assert simhash.reconcile(index, max_distance=2).is_settled
 

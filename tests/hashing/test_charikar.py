@@ -1,6 +1,4 @@
-"""
-Charikar's sum, hexadecimal digits, blocks and distances: worked examples and refusals.
-"""
+"""Charikar's sum, hexadecimal digits, blocks and distances: worked examples and refusals."""
 
 import math
 import subprocess

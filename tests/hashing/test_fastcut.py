@@ -1,6 +1,4 @@
-"""
-rjieba in the place of jieba: the same words, or jieba itself.
-"""
+"""rjieba in the place of jieba: the same words, or jieba itself."""
 
 import itertools
 import logging

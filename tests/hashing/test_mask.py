@@ -1,6 +1,4 @@
-"""
-Masks of template text: their files, the schemes that leave them out, and what is learned of texts.
-"""
+"""Masks of template text: their files, the schemes that leave them out, and what is learned of texts."""
 
 import json
 import pickle

@@ -1,10 +1,8 @@
-"""
-What a mask leaves out, against a slow oracle that looks at every gram as a string.
-"""
+"""What a mask leaves out, against a slow oracle that looks at every gram as a string."""
 
 from hypothesis import assume, example, given, settings, strategies as st
 
-from es_simhash.hashing.cut import Cutter
+from es_simhash.hashing.mask import Cutter
 from tests import reference, reference_passages
 
 PASSAGES = [

@@ -1,6 +1,4 @@
-"""
-The fast code against the slow oracle of tests/reference.py, on generated text and numbers.
-"""
+"""The fast code against the slow oracle of tests/reference.py, on generated text and numbers."""
 
 import numpy as np
 import pytest

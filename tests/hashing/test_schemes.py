@@ -1,6 +1,4 @@
-"""
-Schemes: names, parameters, descriptions, the user's own files, and what is refused.
-"""
+"""Schemes: names, parameters, descriptions, the user's own files, and what is refused."""
 
 import pickle
 

@@ -1,6 +1,4 @@
-"""
-What texts become: golden vectors, normalisation, scripts, jieba kept private, bounded work.
-"""
+"""What texts become: golden vectors, normalisation, scripts, jieba kept private, bounded work."""
 
 import gzip
 import json

@@ -1,6 +1,4 @@
-"""
-Kept hashes against tests/reference_passages.py, and the guarantee: texts with a common run share a term.
-"""
+"""Kept hashes against tests/reference_passages.py, and the guarantee: texts with a common run share a term."""
 
 import numpy as np
 from hypothesis import assume, example, given, settings, strategies as st

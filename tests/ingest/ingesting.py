@@ -1,5 +1,6 @@
 """
-An ingest with grouping by hand: an index with one group, documents of four texts, and what must be true afterwards.
+An ingest with grouping by hand: an index with one group, documents of four texts, and what must be true
+afterwards.
 """
 
 from functools import cache

@@ -1,6 +1,4 @@
-"""
-Ingest that tags or skips documents which add nothing to one of the index, on real servers, sync and async.
-"""
+"""Ingest that tags or skips documents which add nothing to one of the index, on real servers, sync and async."""
 
 import json
 
@@ -52,11 +50,11 @@ def test_what_adds_nothing_is_skipped(server, filled, simhash):
 
 
 def test_what_adds_nothing_is_tagged(server, filled, simhash):
-    """As by dedupe, which changes nothing then; a document with another text loses its tag, one written again not."""
+    """As by tags, which changes nothing then; a document with another text loses its tag, one written again not."""
     reports = write(simhash, filled, NEW, "tag")
     assert (found(reports), tags(server, filled)) == (GONE, GONE)
     assert {reports[id_].action for id_ in ("teaser", "mail")} == {"written"}
-    assert {each.id: each.canonical for each in simhash.dedupe(filled, contained=0.95)} == GONE
+    assert {each.id: each.canonical for each in simhash.tag_duplicates(filled, contained=0.95, dry_run=True)} == GONE
     again = write(simhash, filled, {"mail": MAIL, "teaser": words(30, 50)}, "tag")
     assert found(again) == {"mail": "half"}
     assert tags(server, filled) == {id_: GONE[id_] for id_ in GONE if id_ != "teaser"}
@@ -107,7 +105,8 @@ def test_what_the_same_run_wrote_is_compared(server, index, simhash, batch, poli
     there = set(read_all(server, index))
     assert there == reports.keys() - (expected.keys() if policy == "skip" else set())
     assert tags(server, index) == (expected if policy == "tag" else {})
-    left = {each.id: each.canonical for each in simhash.dedupe(index, contained=0.95) if each.action == "would tag"}
+    shown = simhash.tag_duplicates(index, contained=0.95, dry_run=True)
+    left = {each.id: each.canonical for each in shown if each.action == "would tag"}
     complete = {"teaser": "long", "chain1": "chain3", "chain2": "chain3", "end": "long"}
     assert left == {id_: complete[id_] for id_ in complete if id_ in there}
 
@@ -180,7 +179,7 @@ def test_what_the_grouping_keeps_apart(server, index, simhash):
 
 
 def test_indices_and_arguments_that_are_refused(server, index, simhash):
-    """As for dedupe, before anything is written; an empty index is complete."""
+    """As for tags, before anything is written; an empty index is complete."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     with pytest.raises(MappingError, match="has no passages"):
         write(simhash, index, NEW)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from es_simhash.ingest.actions import Part
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, texts
@@ -135,10 +136,7 @@ def test_chains(server, index, simhash):
         simhash.create_index(name, text_field="body", settings=ONE_SHARD)
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "es_simhash.ingest.source_flow.fingerprint_actions",
-                lambda documents, **_: (each for each in documents),
-            )
+            patch.setattr("es_simhash.ingest.source_flow.prepare_body", lambda kind, body, rules: Part(body))
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]
             server.request("POST", f"/{name}/_refresh")
             reports += simhash.ingest(name, documents[2:], rule=rule)

@@ -6,7 +6,9 @@ import pytest
 from opensearchpy import OpenSearch
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
+from es_simhash.ingest.actions import Part
 from tests.servers.batches import ingest_in_batches
+from tests.servers.removals import delete_duplicates
 from tests.servers.servers import send
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, texts
 
@@ -71,9 +73,7 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
 
 def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, monkeypatch):
     """Under ``connected`` a document far from the canonical depended on it through another."""
-    monkeypatch.setattr(
-        "es_simhash.ingest.source_flow.fingerprint_actions", lambda actions, **_: (each for each in actions)
-    )
+    monkeypatch.setattr("es_simhash.ingest.source_flow.prepare_body", lambda kind, body, rules: Part(body))
     mappings = {"properties": {"n": {"type": "integer"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     chain = [
@@ -106,13 +106,12 @@ def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, s
     for name, field, text in (("a", "body", short), ("b", "content", long)):
         simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
         list(simhash.ingest(f"{index}-{name}", [{"_id": name, field: text}], canonical="longest", max_distance=64))
-    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
-    records = list(simhash.dedupe(f"{index}-*", verify=0.1, **options))
+    records = list(delete_duplicates(simhash, f"{index}-*", tmp_path / "removed.gz", verify=0.1, max_share=1.0))
     assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
 
 
 def test_one_id_in_two_shards(server, index, simhash, tmp_path):
-    """By custom routing: each is a document of its own to pairs, reconcile, groups and dedupe."""
+    """By custom routing: each is a document of its own to pairs, reconcile, groups and plans."""
     simhash.create_index(index, text_field="body", settings={"number_of_shards": 4, "number_of_replicas": 0})
     routes = [str(n) for n in range(8)]
     for route in routes:  # those that share a shard overwrite each other
@@ -128,8 +127,7 @@ def test_one_id_in_two_shards(server, index, simhash, tmp_path):
     assert simhash.reconcile(index).changed == 0
     [group] = simhash.groups(index)
     assert len(group.members) == every
-    options = {"archive": tmp_path / "removed.gz", "action": "delete", "dry_run": False, "max_share": 1.0}
-    records = list(simhash.dedupe(index, **options))
+    records = list(delete_duplicates(simhash, index, tmp_path / "removed.gz", max_share=1.0))
     assert [each.action for each in records] == ["deleted"] * copies
     answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
     assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]

@@ -100,7 +100,7 @@ def test_the_lines_of_a_file(run, made, server, tmp_path, policy):
         filled('{"_id": "d", "_source": {"body": "one"}, "_source": {"body": "BODY"}}', TEXT),
     ]
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
-    result = run("create", made, "--existing", "-t", "body")
+    result = run("create", made, "--existing", "-t", "body", "--yes")
     assert result.exit_code == 0, result.output
     result = run("ingest", made, tmp_path / "x.jsonl", "--on-duplicate", policy, "--report", tmp_path / "report")
     assert result.exit_code == 1, result.output

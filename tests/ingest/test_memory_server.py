@@ -2,35 +2,25 @@
 
 import logging
 import queue
-import random
 import threading
 from contextlib import closing
 
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.lookup import memory_options as request, memory_reading_flow as reading
+from es_simhash.groups.read_flow import GroupLookups
+from es_simhash.lookup import memory_operations_flow as reading, options as request
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD, fill, planted, put, texts
+from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, texts
 
 EMPTY = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
-
-
-def random_texts(count, seed):
-    """Return texts that have no more in common than chance makes."""
-    chance = random.Random(seed)
-    return [" ".join(f"{chance.getrandbits(40):x}" for _ in range(30)) for _ in range(count)]
 
 
 def create(server, index):
     """Create an index as another program would."""
     with closing(make_client(server)) as client:
         SimHashClient(client).create_index(index, text_field="body", settings=EMPTY)
-
-
-def document(id_, text, **more):
-    return {"_id": id_, "body": text, **fingerprint_fields(fingerprint(text)), **more}
 
 
 def tagged(reports):
@@ -100,6 +90,29 @@ def test_an_index_that_is_created_again_is_read_anew(server, index, simhash, cli
 
     reports = ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
     assert tagged(reports) == {"n025": "again"}
+
+
+def test_a_document_that_is_written_again_during_the_lookup(server, index, simhash, client, call, monkeypatch):
+    """After the table was asked and before the server is: its known fingerprint is gone, and the new one is near."""
+    simhash.create_index(index, text_field="body", settings=EMPTY)
+    texts_before = random_texts(8, 3)
+    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts_before)]
+    near = [fingerprint(text) ^ 0b11 for text in texts_before]
+    put(server, index, [{"_id": f"o{number}", **fingerprint_fields(each)} for number, each in enumerate(near)])
+    asked, batch = [], GroupLookups.batch
+
+    def rewrite(self, fingerprints, *, known=None):
+        if known is not None:
+            again = [number for number, each in enumerate(near) if each ^ 0b11 in fingerprints]
+            asked.extend(again)
+            lines = [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again]
+            put(server, index, lines)
+        return batch(self, fingerprints, known=known)
+
+    monkeypatch.setattr(GroupLookups, "batch", rewrite)
+    reports = ingest_in_batches(client, call, index, given, batch=3, max_distance=3, lookups="memory")
+    assert tagged(reports) == {f"n{number}": f"o{number}" for number in range(8)}
+    assert sorted(asked) == list(range(8))
 
 
 @pytest.mark.parametrize("interval", ["-1", "50ms"])

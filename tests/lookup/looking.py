@@ -1,6 +1,4 @@
-"""
-One lookup, carried out by hand.
-"""
+"""One lookup, carried out by hand."""
 
 from __future__ import annotations
 

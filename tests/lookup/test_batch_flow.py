@@ -3,9 +3,9 @@
 import pytest
 
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.batch_flow import ask_batch, make_batch, take_answer
+from es_simhash.lookup.find_many_flow import ask_batch, make_batch, take_answer
 from es_simhash.lookup.options import Options
-from es_simhash.lookup.question import Question, Subject
+from es_simhash.lookup.question_flow import Question, Subject
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings

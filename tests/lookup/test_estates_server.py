@@ -14,6 +14,7 @@ from es_simhash import (
     fingerprint_fields,
     get_scheme,
 )
+from tests.servers.removals import delete_duplicates
 from tests.servers.support import send_lines
 
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -110,8 +111,7 @@ def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, 
     server.request("POST", f"/{index}/_refresh")
     [group] = simhash.groups(index)
     assert sorted(each.routing for each in group.members) == routed
-    options = {"action": "delete", "dry_run": False, "verify": 0.0, "max_share": 1.0}
-    deleted = list(simhash.dedupe(index, archive=tmp_path / "removed.gz", **options))
+    deleted = list(delete_duplicates(simhash, index, tmp_path / "removed.gz", verify=0.0, max_share=1.0))
     assert [(each.id, each.action) for each in deleted] == [("7", "deleted")] * 2
     server.request("POST", f"/{index}/_refresh")
     left = [each.routing for each in simhash.find_near_dups(index, fingerprint=0)]
@@ -263,12 +263,12 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
 
 
 def test_another_scheme_in_the_same_index(server, index, make_simhash):
-    """After remove, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
+    """After remove_fields, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
     ours, theirs = make_simhash(), make_simhash()
     fill_with(theirs, server, index, "words")
     for scheme in ("shingles", "words", "shingles"):
         assert own_lookups(ours, index) == EVERY
-        theirs.remove(index)
+        theirs.remove_fields(index)
         theirs.put_mapping(index, scheme=scheme, text_field="body")
         list(theirs.backfill(index))
         server.request("POST", f"/{index}/_refresh")

@@ -3,8 +3,8 @@
 import pytest
 
 from es_simhash import IncompleteSearchError
+from es_simhash.lookup.find_flow import find_of
 from es_simhash.lookup.find_many_flow import find_many
-from es_simhash.lookup.find_of_flow import find_of
 from es_simhash.lookup.options import Options
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context

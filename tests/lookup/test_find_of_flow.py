@@ -3,9 +3,8 @@
 import pytest
 
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, get_scheme
-from es_simhash.lookup.find_of_flow import find_of, read_fingerprint
-from es_simhash.lookup.options import Options
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.find_flow import find_of, read_fingerprint
+from es_simhash.lookup.options import Options, Verification
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits import IndexStats

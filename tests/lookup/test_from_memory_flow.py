@@ -5,11 +5,10 @@ import logging
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
-from es_simhash.lookup import memory_options as request, memory_reading_flow as reading
+from es_simhash.lookup import memory_operations_flow as reading, options as request
 from es_simhash.lookup.find_flow import find
 from es_simhash.lookup.find_many_flow import find_many
-from es_simhash.lookup.memory_options import LookupRequest
-from es_simhash.lookup.options import Options, Sizes
+from es_simhash.lookup.options import LookupRequest, Options, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits import IndexStats

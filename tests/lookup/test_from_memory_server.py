@@ -16,7 +16,7 @@ from es_simhash import (
     fingerprint_fields,
     make_plan,
 )
-from es_simhash.lookup import memory_options as request, memory_reading_flow as reading
+from es_simhash.lookup import memory_operations_flow as reading, options as request
 from es_simhash.lookup.options import Sizes
 from es_simhash.mapping.limits import IndexStats
 from tests.servers.fixtures import make_client

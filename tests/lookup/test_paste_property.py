@@ -1,5 +1,6 @@
 """
-Queries to paste find what an exhaustive comparison finds: the languages are models, the oracle compares every bit.
+Queries to paste find what an exhaustive comparison finds: the languages are models, the oracle compares
+every bit.
 """
 
 import pytest

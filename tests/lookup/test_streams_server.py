@@ -20,7 +20,8 @@ def sources():
 @pytest.fixture
 def ingest(kind, index, request):
     """
-    Return a function that ingests and calls another with each report; it makes its source from a list and a semaphore.
+    Return a function that ingests and calls another with each report; it makes its source from a list and a
+    semaphore.
     """
     if kind == "sync":
         simhash = SimHashClient(request.getfixturevalue("sync_client"))
@@ -44,9 +45,7 @@ def ingest(kind, index, request):
 
 
 def one_by_one(kind, documents, failure=None):
-    """
-    Return a source that gives a document only after the report on the one before, and what a report is told to.
-    """
+    """Return a source that gives a document only after the report on the one before, and what a report is told to."""
     if kind == "async source":
         told = asyncio.Semaphore(0)
 

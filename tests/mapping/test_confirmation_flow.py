@@ -8,8 +8,7 @@ from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.confirmation_flow import SettingsChanged, confirm, send_confirmed, with_settings
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.mapping import mapping_update
-from es_simhash.mapping.marker import is_marked, marker_name, retired_markers
-from es_simhash.mapping.meta import read_settings
+from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.transport.protocol import Call, Together
 from tests.transport.by_hand import ServerError

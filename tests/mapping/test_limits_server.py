@@ -105,7 +105,7 @@ def test_writing(pair, server, simhash, tmp_path):
         steps["settled"] = simhash.reconcile(index)
         server.request("POST", f"/{index}/_refresh")
         steps["groups"] = [each.to_dict() for each in simhash.groups(index)]
-        steps["removed fields"] = simhash.remove(index, groups_only=True)
+        steps["removed fields"] = simhash.remove_fields(index, groups_only=True)
         return steps
 
     narrow, usual = pair

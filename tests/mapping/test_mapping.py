@@ -27,8 +27,14 @@ from es_simhash.mapping.faults import (
     mapping_error,
 )
 from es_simhash.mapping.mapping import FIELD_TYPES, check_own_mapping
-from es_simhash.mapping.marker import markers_in_use
-from es_simhash.mapping.meta import META_KEY, build_settings, check_text_fields, merge_meta, read_settings
+from es_simhash.mapping.meta import (
+    META_KEY,
+    build_settings,
+    check_text_fields,
+    markers_in_use,
+    merge_meta,
+    read_settings,
+)
 
 SETTINGS = IndexSettings(get_scheme(DEFAULT_SCHEME), ("title", "body"), 8, False, {"grouping": {"rule": "star"}})
 

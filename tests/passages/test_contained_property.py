@@ -1,6 +1,4 @@
-"""
-Documents that add nothing, held against an oracle that compares every document with every other.
-"""
+"""Documents that add nothing, held against an oracle that compares every document with every other."""
 
 import random
 

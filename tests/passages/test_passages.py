@@ -1,6 +1,4 @@
-"""
-Golden terms of passages, and results as tables.
-"""
+"""Golden terms of passages, and results as tables."""
 
 import json
 from pathlib import Path
@@ -20,8 +18,7 @@ from es_simhash.hashing import get_scheme
 from es_simhash.hashing.batches import NO_LETTERS
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.hashing.winnowing import passage_terms
-from es_simhash.mapping.marker import marker_name
-from es_simhash.mapping.meta import IndexSettings, build_settings
+from es_simhash.mapping.meta import IndexSettings, build_settings, marker_name
 from es_simhash.passages.query import candidates_query, terms_query
 from tests import reference_passages
 

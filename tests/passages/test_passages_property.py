@@ -1,6 +1,4 @@
-"""
-Comparison of two texts by part, held against a slow oracle that looks at every pair of places.
-"""
+"""Comparison of two texts by part, held against a slow oracle that looks at every pair of places."""
 
 import numpy as np
 from hypothesis import HealthCheck, example, given, settings, strategies as st

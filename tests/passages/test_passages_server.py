@@ -1,6 +1,4 @@
-"""
-Lookups of passages on real servers: texts inside texts, whatever surrounds them, sync and async.
-"""
+"""Lookups of passages on real servers: texts inside texts, whatever surrounds them, sync and async."""
 
 import random
 
@@ -202,7 +200,7 @@ def test_passages_of_several_indices(server, index, simhash):
     assert not simhash.find_passages(f"{index}-a", QUESTION)
     list(simhash.ingest(f"{index}-a", [{"_id": "1", "body": RUN}], on_duplicate=None))
     assert read_all(server, f"{index}-a")["1"]["simhash"]["passages"]
-    simhash.remove(f"{index}-a")
+    simhash.remove_fields(f"{index}-a")
     assert not read_all(server, f"{index}-a")["1"].get("simhash")
 
 

@@ -1,6 +1,4 @@
-"""
-Pieces of short texts against texts in which words were changed.
-"""
+"""Pieces of short texts against texts in which words were changed."""
 
 from hypothesis import given, strategies as st
 

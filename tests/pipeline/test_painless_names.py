@@ -47,7 +47,7 @@ def scripts():
     found += [("update", each({}, "simhash", script=True)["script"]["source"]) for each in (_clear, _ungroup)]
     rules = ActionRules(("body",), "simhash", on_partial="clear")
     action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
-    found.append(("update", prepare_action(action, rules).build([])["script"]["source"]))
+    found.append(("update", prepare_action(action, rules).finish([])["script"]["source"]))
     return [(context.replace("script", "field"), source) for context, source in dict.fromkeys(found)]
 
 

@@ -9,8 +9,7 @@ import pytest
 from es_simhash import InvalidInputError, SchemeError, build_pipeline, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, UNASSIGNED, character_entries
 from es_simhash.pipeline.probe import find_differences, probe_documents
-from es_simhash.pipeline.source import literal
-from es_simhash.pipeline.tables import CODE_POINTS, character_tables
+from es_simhash.pipeline.source import CODE_POINTS, character_tables, literal
 
 MARKS = {"N": UNASSIGNED, "C": COMBINES, "M": COMBINES, "X": EXPANDS, "D": DROPPED, "S": SEPARATOR}
 

@@ -1,6 +1,4 @@
-"""
-Evaluation against known pairs, explanations, edits, tuning and presets; no server.
-"""
+"""Evaluation against known pairs, explanations, edits, tuning and presets; no server."""
 
 import pickle
 import random
@@ -19,11 +17,11 @@ from es_simhash import (
 )
 from es_simhash.errors import SchemeError
 from es_simhash.hashing import fingerprint, hamming_distance
-from es_simhash.lookup.verification import Verification, verification_of
+from es_simhash.lookup.options import Verification, verification_of
 from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
+from es_simhash.quality.evaluate import plot_report
 from es_simhash.quality.explain_texts import list_features
-from es_simhash.quality.plot import plot_report
 from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, recommend
 
 SENTENCES = [

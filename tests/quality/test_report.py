@@ -1,6 +1,4 @@
-"""
-The report: one page that loads nothing, in two languages, in which no text of a user is anything but text.
-"""
+"""The report: one page that loads nothing, in two languages, in which no text of a user is anything but text."""
 
 from __future__ import annotations
 
@@ -17,11 +15,10 @@ import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, MissingDependencyError
-from es_simhash.quality.health import Diagnosis, Finding
-from es_simhash.quality.health_words import SENTENCES
+from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
 from es_simhash.quality.real_pairs import RealPairs, sample_presets
 from es_simhash.quality.report import figures, figures as draw
-from es_simhash.quality.report.data import IndexReport, Member, ShownGroup, WhyShown
+from es_simhash.quality.report.page import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 

@@ -1,6 +1,4 @@
-"""
-``size`` on real servers: what it reads of an index is what the index has.
-"""
+"""``size`` on real servers: what it reads of an index is what the index has."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The calculator of size: what it says follows from the plan, and grows as its parts do.
-"""
+"""The calculator of size: what it says follows from the plan, and grows as its parts do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-``stats`` on real servers: every number is the one that reading all documents gives.
-"""
+"""``stats`` on real servers: every number is the one that reading all documents gives."""
 
 from __future__ import annotations
 
@@ -235,7 +233,8 @@ def test_the_command(run, filled):
 def test_a_pattern_without_an_index(run, index, tmp_path):
     """One sentence that is about the pattern, and the kind of error for programs."""
     pytest.importorskip("vl_convert")
-    for command in (["stats"], ["report", "--out", tmp_path / "r.html"], ["pairs"], ["check"], ["remove", "--yes"]):
+    report = ["report", "--out", tmp_path / "r.html"]
+    for command in (["stats"], report, ["pairs"], ["check"], ["remove-fields", "--yes"]):
         result = run(*command, f"{index}-none*", "--json")
         assert result.exit_code == 1
         assert json.loads(result.stderr)["error"] == {

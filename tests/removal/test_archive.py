@@ -12,10 +12,9 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import archive as archive_module
-from es_simhash.removal.archive import check_archive, read_archive
-from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.archive import ArchiveWriter, check_archive, read_archive
 from es_simhash.removal.records import Archived
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 
 SOURCE = '{"n": 1.10, "big": 123456789012345678901234567890, "e": 1E400, "body": "a\\u00e9\u2028"}'
 PLAN = "f" * 64

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.removal.archive import parse_archive_line, to_archive_line
 from es_simhash.removal.records import Archived
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 
 # What looks like a part of a line, inside a value.
 ODD = [', "_source": {', '", "_source": {"a": 1}, "', "_source", '{"_source"', "\\", "\ud800", "\u2028", ""]

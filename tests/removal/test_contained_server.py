@@ -1,6 +1,4 @@
-"""
-Documents that add nothing to another one, removed by a plan and tagged, on real servers, sync and async.
-"""
+"""Documents that add nothing to another one, removed by a plan and tagged, on real servers, sync and async."""
 
 import json
 
@@ -85,7 +83,6 @@ def tags(server, index):
 def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simhash, plan, archive):
     """Also at the end of a chain, and of equal texts one; what is too short stays."""
     before = read_all(server, filled)
-    assert outcomes(simhash.dedupe(filled, action="delete", **ALL)) == dict.fromkeys(GONE, ("would delete", None))
     made = simhash.plan_removal(filled, plan, **ALL)
     assert containers(plan) == GONE
     assert (made.count, made.documents, made.duplicates, made.left_out) == (6, 14, 7, {"not_similar": 1})
@@ -156,7 +153,7 @@ def test_an_index_without_all_passages_is_refused(server, index, simhash, plan):
     assert simhash.plan_removal(index, plan, **ALL).count == 6
     plan.unlink()
     put(server, index, list(with_fingerprints([{"_id": "new", "body": ARTICLE}], text_field="body")))
-    for method in (simhash.plan_removal, lambda index, _, **options: list(simhash.dedupe(index, **options))):
+    for method in (simhash.plan_removal, lambda index, *_, **__: list(simhash.tag_duplicates(index, contained=0.95))):
         with pytest.raises(IncompleteSearchError, match="1 documents of .* have a fingerprint and no passages"):
             method(index, plan, **ALL)
     assert not plan.exists()
@@ -235,6 +232,18 @@ def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan, ar
     assert simhash.reconcile(index).changed == 0
 
 
+def test_tags_of_a_container_that_another_program_deleted(server, filled, simhash, plan, archive):
+    """An apply that keeps a document for that reason removes the tags that name the container."""
+    list(simhash.tag_duplicates(filled, **CONTAINED))
+    assert tags(server, filled)["teaser"] == "article"
+    made = simhash.plan_removal(filled, plan, filter={"ids": {"values": ["teaser"]}}, **ALL)
+    assert made.count == 1
+    server.request("DELETE", f"/{filled}/_doc/article?refresh=true")
+    [kept, *_] = list(simhash.apply_removal(plan, archive=archive))
+    assert (kept.id, kept.action, kept.kind) == ("teaser", "kept", "canonical_missing")
+    assert "article" not in tags(server, filled).values()
+
+
 def test_groups_that_reach_into_other_indices(server, index, simhash, plan, archive):
     """A plan over one of two indices that are grouped together takes no canonical of the other one away."""
     news, wires = f"{index}-news", f"{index}-wires"
@@ -257,13 +266,14 @@ def test_groups_that_reach_into_other_indices(server, index, simhash, plan, arch
 
 def test_tags(server, filled, simhash):
     """They are written once, shown beside groups, and removed where they are right no longer."""
-    tag = {"action": "tag", **CONTAINED}
-    assert outcomes(simhash.dedupe(filled, **tag)) == dict.fromkeys(GONE, ("would tag", None))
+    assert outcomes(simhash.tag_duplicates(filled, dry_run=True, **CONTAINED)) == dict.fromkeys(
+        GONE, ("would tag", None)
+    )
     assert tags(server, filled) == {}
-    assert outcomes(simhash.dedupe(filled, dry_run=False, **tag)) == dict.fromkeys(GONE, ("tagged", None))
+    assert outcomes(simhash.tag_duplicates(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
     assert tags(server, filled) == GONE
     versions = server.request("GET", f"/{filled}/_search?version=true&size=99")["hits"]["hits"]
-    assert outcomes(simhash.dedupe(filled, dry_run=False, **tag)) == dict.fromkeys(GONE, ("tagged", None))
+    assert outcomes(simhash.tag_duplicates(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
     assert server.request("GET", f"/{filled}/_search?version=true&size=99")["hits"]["hits"] == versions
     # Neither grouping nor a backfill touches them.
     simhash.reconcile(filled)
@@ -278,16 +288,16 @@ def test_tags(server, filled, simhash):
     assert next(iter(simhash.groups(filled))).contained is None
     server.request("DELETE", f"/{filled}/_doc/chinese?refresh=true")
     left = {id_: container for id_, container in GONE.items() if id_ != "excerpt"}
-    records = outcomes(simhash.dedupe(filled, dry_run=False, **tag))
+    records = outcomes(simhash.tag_duplicates(filled, **CONTAINED))
     assert records == dict.fromkeys(left, ("tagged", None)) | {"excerpt": ("untagged", None)}
     assert tags(server, filled) == left
-    simhash.remove(filled, groups_only=True)
+    simhash.remove_fields(filled, groups_only=True)
     assert tags(server, filled) == {}
 
 
 def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
     """Whatever flow of ours writes the new text, or its fingerprint."""
-    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    list(simhash.tag_duplicates(filled, **CONTAINED))
     operations = [
         {"_op_type": "update", "_id": "teaser", "doc": {"body": words(20, 40)}},
         {"_id": "mail", "body": words(21, 40), "simhash": {"contained_in": "half"}},
@@ -305,7 +315,7 @@ def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
 
 def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simhash, plan, archive):
     """Whatever the reason for which it goes: what stood in it is nowhere else."""
-    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    list(simhash.tag_duplicates(filled, **CONTAINED))
     list(simhash.ingest(filled, [{"_id": "copy", "body": f"{ARTICLE} too"}], on_duplicate=None))
     near = {"canonical": "longest", "max_distance": 16, "filter": {"ids": {"values": ["article"]}}, "max_share": 1.0}
     simhash.plan_removal(filled, plan, **near)
@@ -324,24 +334,27 @@ def test_tags_need_their_field(server, index, simhash):
     del mapping["properties"]["simhash"]["properties"]["contained_in"]
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     put(server, index, [{"_id": id_, **source} for id_, source in documents.items()])
-    assert outcomes(simhash.dedupe(index, **CONTAINED)) == {"teaser": ("would tag", None)}
+    assert outcomes(simhash.tag_duplicates(index, dry_run=True, **CONTAINED)) == {"teaser": ("would tag", None)}
     with pytest.raises(MappingError, match=r"does not map simhash.contained_in: add it \(put_mapping"):
-        list(simhash.dedupe(index, dry_run=False, **CONTAINED))
+        list(simhash.tag_duplicates(index, **CONTAINED))
     simhash.put_mapping(index)
-    assert outcomes(simhash.dedupe(index, dry_run=False, **CONTAINED)) == {"teaser": ("tagged", None)}
+    assert outcomes(simhash.tag_duplicates(index, **CONTAINED)) == {"teaser": ("tagged", None)}
     assert tags(server, index) == {"teaser": "article"}
 
 
 def test_the_command(run, filled, tmp_path):
     """Shown, tagged, planned, reviewed, applied."""
-    shown = run("dedupe", filled, "--contained", "0.95")
+    planned = run("plan", filled, "--contained", "0.95").output
+    assert "would delete  teaser  contained in article, distance" in planned
+    assert "plan " + f"{filled} --contained 0.95 --out FILE" in planned
+    shown = run("tag", filled, "--contained", "0.95")
     assert "would tag  teaser  contained in article, distance" in shown.output
-    assert "6 duplicates found, nothing changed; pass --yes to do it" in shown.output
-    lines = run("dedupe", filled, "--contained", "0.95", "--json").output.splitlines()
+    assert "6 duplicates found, nothing changed; pass --yes to tag them" in shown.output
+    lines = run("tag", filled, "--contained", "0.95", "--json").output.splitlines()
     assert {each["id"]: each["canonical"] for each in map(json.loads, lines)} == GONE
-    assert "6 documents tagged" in run("dedupe", filled, "--contained", "0.95", "--yes").output
+    assert "6 documents tagged" in run("tag", filled, "--contained", "0.95", "--yes").output
     plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
-    made = run("dedupe", filled, "--contained", "0.95", "--max-share", "1", "--plan", plan)
+    made = run("plan", filled, "--contained", "0.95", "--max-share", "1", "--out", plan)
     assert (made.exit_code, "6 documents of 14 would be removed" in made.output) == (0, True), made.output
     review = " ".join(run("review", plan).output.split())
     assert "/teaser would go, article stays (contains it)" in review
@@ -350,13 +363,13 @@ def test_the_command(run, filled, tmp_path):
     page = tmp_path / "page.html"
     assert run("review", plan, "--html", page).exit_code == 0
     assert "contained: " in page.read_text()
-    assert "deleted  teaser  contained in article" in run("dedupe", "--apply", plan, "--archive", archive).output
+    assert "deleted  teaser  contained in article" in run("apply", plan, "--archive", archive, "--yes").output
     for wrong in (
         ["--contained", "0.5"],
         ["--contained", "0.95", "--limit", "3"],
         ["--contained", "0.95", "--verify", "0.9"],
     ):
-        assert run("dedupe", filled, *wrong).exit_code in (1, 2)
+        assert run("tag", filled, *wrong).exit_code in (1, 2)
 
 
 def change_by_others(server, index):
@@ -370,7 +383,7 @@ def change_by_others(server, index):
 
 def test_reconcile_removes_tags_that_are_true_no_more(server, filled, simhash, run):
     """Whoever deleted or changed the container, or the tagged document; a text that cannot be read says nothing."""
-    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    list(simhash.tag_duplicates(filled, **CONTAINED))
     simhash.reconcile(filled)
     left = change_by_others(server, filled)
     assert simhash.reconcile(filled, since="2020-01-01").untagged == 0
@@ -387,7 +400,7 @@ def test_reconcile_removes_tags_that_are_true_no_more(server, filled, simhash, r
 
 def test_follow_removes_tags_that_are_true_no_more(server, filled, simhash, index):
     """As soon as it sees that the container has another text."""
-    list(simhash.dedupe(filled, dry_run=False, **CONTAINED))
+    list(simhash.tag_duplicates(filled, **CONTAINED))
     simhash.reconcile(filled)
     state = {"once": True, "state_index": f"{index}-state"}
     list(simhash.follow(filled, **state))
@@ -402,7 +415,7 @@ def test_a_container_in_another_index_counts(server, filled, simhash, sync_clien
     other = f"{filled}-b"
     fill(server, other, simhash, {"part": " ".join(ARTICLE.split()[100:])})
     both = [filled, other]
-    list(simhash.dedupe(both, dry_run=False, **CONTAINED))
+    list(simhash.tag_duplicates(both, **CONTAINED))
     assert tags(server, other) == {"part": "article"}
     assert (simhash.reconcile(both).untagged, tags(server, other)) == (0, {"part": "article"})
     assert (simhash.reconcile(other).untagged, tags(server, other)) == (1, {})

@@ -1,5 +1,6 @@
 """Removals that are killed, raced and cut off from their server: whatever is gone is whole in an archive."""
 
+import functools
 import gzip
 import json
 import random
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import SimHashClient
+from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
 from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.archive import read_archive
@@ -206,6 +207,34 @@ def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
     assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+
+
+@pytest.mark.parametrize("wrapped", ["transport", "client"])
+def test_wrappers_that_read_answers_themselves(server, index, simhash, client, mode, call, plan, archive, wrapped):
+    """What would be archived is not what the server sent: nothing is deleted."""
+    fill(server, index, simhash, copies(3))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    send = client.transport.perform_request
+    if wrapped == "transport":
+        client.transport.perform_request = functools.partial(send)
+    given = client if wrapped == "transport" else Wrapper(client)
+    ours = (AsyncSimHashClient if mode == "async" else SimHashClient)(given, dialect=server.product)
+    with pytest.raises(WrongTypeError, match="wrapped in code that reads answers itself"):
+        list(call(ours.apply_removal(plan, archive=archive)))
+    assert sources(server, index) == before
+
+
+class Wrapper:
+    """A client whose requests another one makes."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._client, name)
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))

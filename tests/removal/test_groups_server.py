@@ -10,7 +10,7 @@ from es_simhash.groups.reconcile_flow import Reconciled
 from es_simhash.removal import regroup_flow as regroup_module
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
-from tests.servers.removals import ALL, outcomes
+from tests.servers.removals import ALL, delete_duplicates, outcomes
 from tests.servers.support import ONE_SHARD, read_all, stored_groups
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
@@ -66,11 +66,11 @@ def test_the_command_says_how_many(server, index, simhash, run, plan, archive):
     tag(simhash, index, {"z": TEXT, "a": TEXT, "y": OTHER, "b": OTHER})
     only = {"filter": {"ids": {"values": ["z"]}}, **ALL}
     simhash.plan_removal(index, plan, **only)
-    result = run("dedupe", "--apply", plan, "--archive", archive)
+    result = run("apply", plan, "--archive", archive, "--yes")
     assert f"groups of {index}: 1 document rewritten" in result.output
     plan.unlink()
     simhash.plan_removal(index, plan, **ALL)
-    result = run("dedupe", "--apply", plan, "--archive", f"{archive}.2", "--json")
+    result = run("apply", plan, "--archive", f"{archive}.2", "--yes", "--json")
     last = json.loads(result.stdout.splitlines()[-1])
     assert (result.exit_code, last["regrouped"][0]["indices"], last["regrouped"][0]["changed"]) == (0, [index], 1)
 
@@ -78,12 +78,12 @@ def test_the_command_says_how_many(server, index, simhash, run, plan, archive):
 def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, archive):
     """The same call goes on with them."""
     tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
-    delete = {"action": "delete", "dry_run": False, "archive": archive, **ALL}
-    records = sync_simhash.dedupe(index, **delete)
+    records = delete_duplicates(sync_simhash, index, archive, **ALL)
     assert next(records).action == "deleted"
     records.close()
     assert duplicates(server, index) == {"a": "z"}
-    assert outcomes(sync_simhash.dedupe(index, **delete)) == {"z": ("deleted", None)}
+    again = sync_simhash.apply_removal(f"{archive}.plan", archive=archive)
+    assert outcomes(again) == {"z": ("deleted", None)}
     assert duplicates(server, index) == {}
 
 
@@ -95,7 +95,7 @@ def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_s
         yield from ()
         return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
 
-    command = ("dedupe", index, "--action", "delete", "--yes", "--max-share", "1", "--archive", archive)
+    command = ("apply", index, "--yes", "--max-share", "1", "--archive", archive)
     with monkeypatch.context() as patch:
         patch.setattr(regroup_module, "reconcile", refuse)
         result = run(*command)
@@ -234,19 +234,63 @@ def test_hidden_documents_that_name_what_was_removed(server, index, simhash, pla
     assert read_all(server, other) == theirs
 
 
+def test_canonicals_that_an_alias_hides(server, index, simhash, plan, archive):
+    """Their duplicates stay as they are; documents that name what was removed are put right all the same."""
+    tag(simhash, index, {"hidden": {"body": TEXT, "n": 9}, "member": {"body": f"{TEXT} more", "n": 1}})
+    more = {"z": f"{OTHER} more", "a": OTHER, "b": OTHER.upper()}
+    assert len(list(simhash.ingest(index, [{"_id": id_, "body": text, "n": 1} for id_, text in more.items()]))) == 3
+    assert duplicates(server, index) == {"member": "hidden", "a": "z", "b": "z"}
+    alias = f"{index}-few"
+    server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
+    simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
+    with pytest.warns(UserWarning, match="left as they are, because they are duplicates of documents in .*: run rec"):
+        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"z": ("deleted", None)}
+    assert duplicates(server, index) == {"member": "hidden", "b": "a"}
+    assert simhash.reconcile(index, dry_run=True).changed == 0
+
+
+def test_more_members_of_hidden_canonicals_than_a_page_has(server, index, simhash, plan, archive, monkeypatch):
+    """None of them is taken away from a canonical that the alias hides."""
+    monkeypatch.setattr(regroup_module, "HITS", 3)
+    hidden = {f"{index}-{n}": {"body": text, "n": 9} for n, text in enumerate([TEXT, OTHER])}
+    members = {f"m{n}{k}": {"body": text.upper(), "n": 1} for n, text in enumerate([TEXT, OTHER]) for k in range(3)}
+    tag(simhash, index, {**hidden, **members, "z": {"body": MORE, "n": 1}, "a": {"body": MORE.upper(), "n": 1}})
+    before = duplicates(server, index)
+    assert len(before) == 7
+    alias = f"{index}-few"
+    server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
+    simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
+    with pytest.warns(UserWarning, match=rf"duplicates of documents in {index}: run reconcile .*\({index}\)"):
+        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"z": ("deleted", None)}
+    assert duplicates(server, index) == {id_: canonical for id_, canonical in before.items() if canonical != "z"}
+
+
+def test_another_index_has_a_document_of_that_id(server, index, simhash, plan, archive):
+    """The duplicates of the one that was removed are judged, though its namesake is a canonical."""
+    news, wires = f"{index}-news", f"{index}-wires"
+    both = [news, wires]
+    for name in both:
+        tag(simhash, name, {"d5": TEXT}, canonical="-simhash.at")
+    late = {"_id": "d7", "body": TEXT.upper()}
+    assert [each.action for each in simhash.ingest(wires, [late], canonical="-simhash.at")] == ["tagged"]
+    simhash.plan_removal(both, plan, canonical="id", filter={"ids": {"values": ["d5"]}}, **ALL)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"d5": ("deleted", None)}
+    assert simhash.reconcile(both, dry_run=True).changed == 0
+
+
 def test_fields_are_removed_through_an_alias(server, index, simhash):
     """From the documents that it shows; the mapping forgets them with the last."""
     _, (alias, other) = tenants(server, index, simhash, "filter")
     theirs = read_all(server, other)
     meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
-    removed = simhash.remove(alias, groups_only=True)
+    removed = simhash.remove_fields(alias, groups_only=True)
     assert (removed.documents, removed.indices) == (5, ())
     assert read_all(server, other) == theirs
-    removed = simhash.remove(alias)
+    removed = simhash.remove_fields(alias)
     assert (removed.documents, removed.indices) == (5, ())
     assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
     assert [each.id for each in simhash.find_near_dups(other, TEXT)]
-    removed = simhash.remove(other)
+    removed = simhash.remove_fields(other)
     assert (removed.documents, removed.indices) == (5, (index,))
 
 

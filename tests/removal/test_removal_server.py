@@ -351,19 +351,6 @@ def test_what_cannot_be_an_archive(server, index, simhash, plan, name):
     assert len(lines_of(plan)) == 2
 
 
-def test_what_a_server_refused_is_done_by_the_same_call(server, index, simhash, archive):
-    """The plan is kept beside the archive until nothing is left that it could do."""
-    fill(server, index, simhash, copies(2))
-    arguments = {"action": "delete", "dry_run": False, "archive": archive, **ALL}
-    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
-    records = outcomes(simhash.dedupe(index, **arguments))
-    assert set(records.values()) == {("kept", "refused")}
-    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
-    assert outcomes(simhash.dedupe(index, **arguments)) == dict.fromkeys(records, ("deleted", None))
-    assert set(sources(server, index)) == {"a", "r"}
-    assert archive.parent.joinpath(f"{archive.name}.plan").exists() is False
-
-
 def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, plan, archive, monkeypatch):
     """Nothing is removed that was not in the plan that was checked."""
     fill(server, index, simhash, copies(2))

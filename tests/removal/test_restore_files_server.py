@@ -99,8 +99,8 @@ def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
     good = tmp_path / "good.jsonl"
     good.write_text(json.dumps({"_id": "new", "body": "another text"}) + "\n")
     assert run("ingest", made, good, "--report", report).exit_code == 0
-    other = tmp_path / "deduped.jsonl"
-    records = [each.to_dict() for each in simhash.dedupe(made, action="delete")]
+    other = tmp_path / "tagged.jsonl"
+    records = [each.to_dict() for each in simhash.tag_duplicates(made, dry_run=True)]
     other.write_text("".join(json.dumps(each) + "\n" for each in records))
     before = read_all(server, made)
     for path in (archive, plan, report, other):

@@ -11,10 +11,10 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.removal import restore_flow as module
-from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.indices_flow import RemovalSizes
 from es_simhash.removal.records import Archived
-from es_simhash.transport.keys import Key
+from es_simhash.transport.names import Key
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out
 from tests.transport.fake_server import INDEX, FakeServer
 

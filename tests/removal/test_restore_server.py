@@ -222,12 +222,12 @@ def test_tags_are_undone(server, index, simhash):
         pass
     before = read_all(server, index)
     meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
-    assert {each.action for each in simhash.dedupe(index, action="tag", dry_run=False, max_distance=2)} == {"tagged"}
+    assert {each.action for each in simhash.tag_duplicates(index, max_distance=2)} == {"tagged"}
     assert read_all(server, index) != before
     # One that another program wrote with dotted keys.
     dotted = {"body": "x y z", "simhash.group": "q", "simhash.duplicate_of": "q", "n": 1}
     put(server, index, [{"_id": "dotted", **dotted}])
-    removed = simhash.remove(index, groups_only=True)
+    removed = simhash.remove_fields(index, groups_only=True)
     assert (removed.documents, removed.failures, removed.indices) == (13, (), (index,))
     now = read_all(server, index)
     rest = now.pop("dotted")
@@ -236,5 +236,5 @@ def test_tags_are_undone(server, index, simhash):
         source["simhash"] = {name: value for name, value in source["simhash"].items() if value is not None}
     assert now == before
     assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
-    assert simhash.remove(index, groups_only=True).documents == 0
+    assert simhash.remove_fields(index, groups_only=True).documents == 0
     assert simhash.reconcile(index, max_distance=5, rule="connected").is_settled

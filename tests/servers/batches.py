@@ -7,7 +7,7 @@ from es_simhash.client.drivers import stream, stream_async
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
-from es_simhash.lookup.memory_options import LookupRequest
+from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context
 
 
@@ -22,11 +22,10 @@ def ingest_in_batches(
     on_duplicate="tag",
     lookups="auto",
     memory_bytes=None,
+    memory_file=None,
     **grouping,
 ):
-    """
-    Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch.
-    """
+    """Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch."""
     flow = ingest(
         Context(clock=time.monotonic),
         index,
@@ -34,7 +33,7 @@ def ingest_in_batches(
         IngestOptions(
             on_duplicate=on_duplicate,
             grouping=GroupingRequest(**{"verify": False, **grouping}),
-            lookup=LookupRequest(lookups, memory_bytes),
+            lookup=LookupRequest(lookups, memory_bytes, memory_file),
         ),
         sizes=IngestSizes(documents=batch, in_flight=in_flight),
     )

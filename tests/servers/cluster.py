@@ -1,6 +1,4 @@
-"""
-Several embedded servers that form one cluster, so that nodes can be killed out of it.
-"""
+"""Several embedded servers that form one cluster, so that nodes can be killed out of it."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ class ClusterNode(EmbeddedServer):
     discovery: dict[str, str | list[str]]
 
     def configuration(self) -> dict[str, Any]:
-        """
-        Return the configuration of a node of its own, with the settings of the cluster.
-        """
+        """Return the configuration of a node of its own, with the settings of the cluster."""
         config = super().configuration()
         config["settings"] |= self.discovery
         return config
@@ -63,9 +59,7 @@ class EmbeddedCluster:
 
     @property
     def urls(self) -> list[str]:
-        """
-        The URL of every node, running or not.
-        """
+        """The URL of every node, running or not."""
         return [node.url for node in self.nodes]
 
     def __enter__(self) -> Self:
@@ -117,9 +111,7 @@ class EmbeddedCluster:
             time.sleep(POLL_SECONDS)
 
     def close(self) -> None:
-        """
-        Stop all nodes and, if their folder was a temporary one, remove it.
-        """
+        """Stop all nodes and, if their folder was a temporary one, remove it."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(EmbeddedServer.close, self.nodes))
         if self._temporary:

@@ -1,6 +1,4 @@
-"""
-Applies a plan of removal, or restores an archive, a few documents at a time. Tests of faults run it, and kill it.
-"""
+"""Applies a plan of removal, or restores an archive, a few documents at a time. Tests of faults run it, and kill it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-A writer in a process of its own, to be killed: ingests numbered documents, or backfills. Run by the fault tests.
-"""
+"""A writer in a process of its own, to be killed: ingests numbered documents, or backfills. Run by the fault tests."""
 
 from __future__ import annotations
 

@@ -31,9 +31,7 @@ from tests.servers.support import ROUNDS
 
 
 def get_server(request, product):
-    """
-    Return the session's server of *product*, or end the test: skipped, or failed where servers are required.
-    """
+    """Return the session's server of *product*, or end the test: skipped, or failed where servers are required."""
     try:
         return request.config.stash[SERVERS].get(product)
     except NoServerError as error:
@@ -44,34 +42,26 @@ def get_server(request, product):
 
 @pytest.fixture(params=PRODUCTS)
 def server(request):
-    """
-    A running server, of either product.
-    """
+    """A running server, of either product."""
     return get_server(request, request.param)
 
 
 # The parameter puts the server's name into the id of a test, by which parallel workers share the tests out.
 @pytest.fixture(params=["opensearch"])
 def opensearch(request):
-    """
-    A running OpenSearch, for tests that only it can run.
-    """
+    """A running OpenSearch, for tests that only it can run."""
     return get_server(request, request.param)
 
 
 @pytest.fixture(params=["elasticsearch"])
 def elasticsearch(request):
-    """
-    A running Elasticsearch, for tests that only it can run.
-    """
+    """A running Elasticsearch, for tests that only it can run."""
     return get_server(request, request.param)
 
 
 @pytest.fixture
 def pipelines(opensearch):
-    """
-    A running OpenSearch whose search pipelines have processors, such as ``truncate_hits``.
-    """
+    """A running OpenSearch whose search pipelines have processors, such as ``truncate_hits``."""
     nodes = opensearch.request("GET", "/_nodes/search_pipelines")["nodes"].values()
     kinds = {each["type"] for node in nodes for each in node["search_pipelines"].get("response_processors", ())}
     if "truncate_hits" not in kinds:
@@ -80,9 +70,7 @@ def pipelines(opensearch):
 
 
 def get_templates(request):
-    """
-    Return the session's OpenSearch if it has search templates, as embedded ones have; else skip the test.
-    """
+    """Return the session's OpenSearch if it has search templates, as embedded ones have; else skip the test."""
     server = get_server(request, "opensearch")
     status, _, _ = send(server.url, "POST", "/_render/template", {"source": "{}"})
     if status != 200:
@@ -93,7 +81,8 @@ def get_templates(request):
 @pytest.fixture(scope="session", params=["secured"])
 def secured():
     """
-    A running OpenSearch with the security plugin, for all tests of the session: each takes index names of its own.
+    A running OpenSearch with the security plugin, for all tests of the session: each takes index names of
+    its own.
     """
     try:
         server = secured_server()
@@ -118,9 +107,7 @@ def cluster(request):
 
 @pytest.fixture(scope="session", params=["opensearch"])
 def narrow():
-    """
-    An OpenSearch beside the one of the session, with a queue for one bulk request.
-    """
+    """An OpenSearch beside the one of the session, with a queue for one bulk request."""
     settings = {"thread_pool.write.queue_size": 1, "thread_pool.write.size": 1, "node.processors": 1}
     with embedded_server("opensearch", settings=settings) as server:
         yield server
@@ -129,9 +116,7 @@ def narrow():
 
 @pytest.fixture
 def index(server):
-    """
-    The name of an index of this test's own; whatever starts with it is deleted afterwards.
-    """
+    """The name of an index of this test's own; whatever starts with it is deleted afterwards."""
     name = f"test-{uuid.uuid4().hex}"
     yield name
     server.remove(name)
@@ -139,9 +124,7 @@ def index(server):
 
 @pytest.fixture
 def pipeline_name(opensearch, index):
-    """
-    The name of a pipeline and an index of this test's own.
-    """
+    """The name of a pipeline and an index of this test's own."""
     yield index
     opensearch.remove(index)
     opensearch.request("DELETE", f"/_ingest/pipeline/{index}")
@@ -149,17 +132,13 @@ def pipeline_name(opensearch, index):
 
 @pytest.fixture
 def runner():
-    """
-    A private event loop.
-    """
+    """A private event loop."""
     with asyncio.Runner() as runner:
         yield runner
 
 
 def make_client(server, *, asynchronous=False, **options):
-    """
-    Return a client of the server's own kind; an asynchronous one must be made and closed on its loop.
-    """
+    """Return a client of the server's own kind; an asynchronous one must be made and closed on its loop."""
     if server.product == "opensearch":
         import opensearchpy as library
 
@@ -173,9 +152,7 @@ def make_client(server, *, asynchronous=False, **options):
 
 @contextlib.contextmanager
 def client_through(server, wire):
-    """
-    Provide a sync client of ours whose requests go through *wire*.
-    """
+    """Provide a sync client of ours whose requests go through *wire*."""
     from es_simhash import SimHashClient
 
     with contextlib.closing(make_client(server, **wire.options(server.product))) as client:
@@ -184,9 +161,7 @@ def client_through(server, wire):
 
 @pytest.fixture
 def sync_client(server):
-    """
-    An ``OpenSearch`` or ``Elasticsearch``.
-    """
+    """An ``OpenSearch`` or ``Elasticsearch``."""
     client = make_client(server)
     yield client
     client.close()
@@ -194,9 +169,7 @@ def sync_client(server):
 
 @pytest.fixture
 def async_client(server, runner):
-    """
-    An ``AsyncOpenSearch`` or ``AsyncElasticsearch`` that lives on the loop of ``runner``.
-    """
+    """An ``AsyncOpenSearch`` or ``AsyncElasticsearch`` that lives on the loop of ``runner``."""
 
     async def make():
         return make_client(server, asynchronous=True)
@@ -208,17 +181,13 @@ def async_client(server, runner):
 
 @pytest.fixture(params=["sync", "async"])
 def mode(request):
-    """
-    ``"sync"`` or ``"async"``.
-    """
+    """``"sync"`` or ``"async"``."""
     return request.param
 
 
 @pytest.fixture
 def client(mode, request):
-    """
-    The client of the test's mode.
-    """
+    """The client of the test's mode."""
     return request.getfixturevalue(f"{mode}_client")
 
 
@@ -246,9 +215,7 @@ async def _collect(items):
 
 
 class Calls:
-    """
-    Makes an async object look sync: its methods return results, and lists in place of async iterators.
-    """
+    """Makes an async object look sync: its methods return results, and lists in place of async iterators."""
 
     def __init__(self, wrapped, call):
         self._wrapped = wrapped
@@ -263,9 +230,7 @@ class Calls:
 
 @pytest.fixture
 def make_simhash(mode, client, call):
-    """
-    Return a function that makes a client of ours, of the test's mode, with the options given.
-    """
+    """Return a function that makes a client of ours, of the test's mode, with the options given."""
     from es_simhash import AsyncSimHashClient, SimHashClient
 
     def make(**options):
@@ -278,17 +243,13 @@ def make_simhash(mode, client, call):
 
 @pytest.fixture
 def simhash(make_simhash):
-    """
-    A client of ours with its defaults; every method can be called as if it were sync.
-    """
+    """A client of ours with its defaults; every method can be called as if it were sync."""
     return make_simhash()
 
 
 @pytest.fixture
 def sync_simhash(sync_client):
-    """
-    A sync client of ours, for a test that does something in the middle of a stream: ``simhash`` reads it at once.
-    """
+    """A sync client of ours, for a test that does something in the middle of a stream: ``simhash`` reads it at once."""
     from es_simhash import SimHashClient
 
     return SimHashClient(sync_client)
@@ -296,9 +257,7 @@ def sync_simhash(sync_client):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """
-    Requests are repeated as often as ever, but without waits.
-    """
+    """Requests are repeated as often as ever, but without waits."""
 
     def wait(patience):
         patience.failures += 1

@@ -109,7 +109,8 @@ def _iso(milliseconds):
 
 def with_answer(spec, answer, *, width=600, height=300, theme="light"):
     """
-    Return the specification as a product gives it to Vega: the answer in place of the search, its size and colours.
+    Return the specification as a product gives it to Vega: the answer in place of the search, its size and
+    colours.
     """
     colours = THEMES[theme]
     drawn = copy.deepcopy(spec)

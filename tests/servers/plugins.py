@@ -32,9 +32,7 @@ class PluginServer(EmbeddedServer):
         super().__init__("opensearch", version=self._plugin["version"], **options)
 
     def configuration(self) -> dict[str, Any]:
-        """
-        Return the configuration of a server with the plugin on its class path.
-        """
+        """Return the configuration of a server with the plugin on its class path."""
         config = super().configuration()
         present = {Path(path).name for path in config["class_path"]}
         config["plugins"].append(self._plugin["class"])
@@ -42,9 +40,7 @@ class PluginServer(EmbeddedServer):
         return config
 
     def _unpack(self, present: set[str]) -> list[str]:
-        """
-        Return the jars of the plugin, without those that the server has as well: its own must win.
-        """
+        """Return the jars of the plugin, without those that the server has as well: its own must win."""
         folder = self.data / "plugin"
         folder.mkdir(exist_ok=True)
         jars = []

@@ -87,3 +87,10 @@ def through_wire(server, mode, runner, wire, method, *args, **options):
         except Exception as error:  # noqa: BLE001
             return records, error
     return records, None
+
+
+def delete_duplicates(simhash, index, archive, **options):
+    """Plan and apply at once; the plan is beside the archive."""
+    plan = f"{archive}.plan"
+    simhash.plan_removal(index, plan, **options)
+    return simhash.apply_removal(plan, archive=archive)

@@ -21,7 +21,7 @@ from tests.servers.plugins import PluginServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from es_simhash.servers.java import Java
+    from es_simhash.servers.launch import Java
 
 LOGIN = ("admin", "Embedded-7-Okapi")
 LOGIN_BCRYPT = "$2b$10$TuKvI5czXjxDznE44dLxyOKV4hmNld98GbC2d1f.1gbSuZ3Sm6076"
@@ -51,15 +51,11 @@ class SecuredServer(PluginServer):
 
     @property
     def url(self) -> str:
-        """
-        Where the server answers, ``"https://127.0.0.1:PORT"``.
-        """
+        """Where the server answers, ``"https://127.0.0.1:PORT"``."""
         return f"https://127.0.0.1:{self.port}"
 
     def connection(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-        """
-        Return a connection that trusts the server's certificate, and the administrator's login.
-        """
+        """Return a connection that trusts the server's certificate, and the administrator's login."""
         context = ssl.create_default_context(cafile=str(self.ca_path))
         login = base64.b64encode(":".join(self.login).encode()).decode()
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS, context=context)
@@ -84,9 +80,7 @@ class SecuredServer(PluginServer):
 
 
 def secured_server() -> SecuredServer:
-    """
-    Start an OpenSearch with the security plugin and return it; as a context manager it is closed at the end.
-    """
+    """Start an OpenSearch with the security plugin and return it; as a context manager it is closed at the end."""
     server = SecuredServer()
     try:
         server.start()

@@ -1,6 +1,4 @@
-"""
-Where the servers of the tests come from, and plain HTTP to them that depends on no search client.
-"""
+"""Where the servers of the tests come from, and plain HTTP to them that depends on no search client."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ START_SECONDS = 200
 
 
 class NoServerError(Exception):
-    """
-    There is no server of that product here; the message says why.
-    """
+    """There is no server of that product here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,7 @@ class Server:
 
     @classmethod
     def of(cls, embedded: EmbeddedServer) -> Server:
-        """
-        Return an embedded server as tests see it.
-        """
+        """Return an embedded server as tests see it."""
         return cls(embedded.product, embedded.version, embedded.url, embedded.pid, str(embedded.data))
 
     def request(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> Any:
@@ -82,9 +76,7 @@ class Server:
         return answer
 
     def remove(self, prefix: str) -> None:
-        """
-        Delete the data streams and the indices whose names start with *prefix*, and nothing else.
-        """
+        """Delete the data streams and the indices whose names start with *prefix*, and nothing else."""
         found = self.request("GET", f"/{prefix}*?expand_wildcards=all", missing_ok=True) or {}
         # A data stream answers with the indices behind it, which cannot be deleted one by one.
         for stream in {details["data_stream"] for details in found.values() if "data_stream" in details}:
@@ -96,9 +88,7 @@ class Server:
 
 
 def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:
-    """
-    Return status, decoded body and headers (names in lower case) of one request.
-    """
+    """Return status, decoded body and headers (names in lower case) of one request."""
     parts = urlsplit(url)
     host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -156,16 +146,12 @@ def _without_login(url: str) -> str:
 
 
 def is_required() -> bool:
-    """
-    Return whether a missing server is a failure.
-    """
+    """Return whether a missing server is a failure."""
     return os.environ.get(REQUIRED) == "1"
 
 
 class Servers:
-    """
-    The servers of one test session: each started, or looked for, when it is first asked for.
-    """
+    """The servers of one test session: each started, or looked for, when it is first asked for."""
 
     def __init__(self) -> None:
         self._found: dict[str, Server | NoServerError] = {}
@@ -189,18 +175,14 @@ class Servers:
         return found
 
     def close(self) -> None:
-        """
-        Stop the embedded servers.
-        """
+        """Stop the embedded servers."""
         for server in self._started:
             server.close()
         self._started.clear()
         self._found.clear()
 
     def describe(self, product: str) -> str:
-        """
-        Return what tests of *product* run on, without starting anything.
-        """
+        """Return what tests of *product* run on, without starting anything."""
         if os.environ.get(URLS):
             try:
                 server = self.get(product)
@@ -229,9 +211,7 @@ class Servers:
 
 
 class StartedServers(Servers):
-    """
-    The servers of the process that leads parallel test workers: started at once, and written down in *folder*.
-    """
+    """The servers of the process that leads parallel test workers: started at once, and written down in *folder*."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -240,9 +220,7 @@ class StartedServers(Servers):
             thread.start()
 
     def close(self) -> None:
-        """
-        Stop the servers, also one that is still starting.
-        """
+        """Stop the servers, also one that is still starting."""
         for thread in self._threads:
             thread.join()
         super().close()
@@ -262,9 +240,7 @@ class StartedServers(Servers):
 
 
 class SharedServers(Servers):
-    """
-    The servers of a parallel test worker: those that :class:`StartedServers` wrote down in *folder*.
-    """
+    """The servers of a parallel test worker: those that :class:`StartedServers` wrote down in *folder*."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

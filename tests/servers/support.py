@@ -1,6 +1,4 @@
-"""
-What tests on real servers share: texts and fingerprints to index, plain writes and reads, and what must come out.
-"""
+"""What tests on real servers share: texts and fingerprints to index, plain writes and reads, and what must come out."""
 
 from __future__ import annotations
 
@@ -70,6 +68,16 @@ def send_lines(server, lines):
     assert not answer["errors"], answer["items"][:1]
 
 
+def random_texts(count, seed):
+    """Return texts that have no more in common than chance makes."""
+    chance = random.Random(seed)
+    return [" ".join(f"{chance.getrandbits(40):x}" for _ in range(30)) for _ in range(count)]
+
+
+def document(id_, text, **more):
+    return {"_id": id_, "body": text, **fingerprint_fields(fingerprint(text)), **more}
+
+
 def put(server, index, documents):
     """Index *documents* as another program would, and refresh."""
     lines = []
@@ -134,7 +142,7 @@ class ByDistance:
 
     def __getattr__(self, name):
         method = getattr(self._simhash, name)
-        if name not in ("ingest", "reconcile", "dedupe", "plan_removal"):
+        if name not in ("ingest", "reconcile", "tag_duplicates", "plan_removal"):
             return method
         return lambda *args, **options: method(*args, **{"verify": False, **options})
 

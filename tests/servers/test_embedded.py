@@ -1,6 +1,4 @@
-"""
-Embedded servers without a server: lock files, verified downloads, the choice of Java, folders, ports, settings.
-"""
+"""Embedded servers without a server: lock files, verified downloads, the choice of Java, folders, ports, settings."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ import json
 import runpy
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +16,17 @@ import pytest
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
 from es_simhash.servers import EmbeddedServer, artifacts, launch, releases
 from es_simhash.servers.artifacts import DEFAULT_VERSIONS, fetch, load_release, relative_path, require
-from es_simhash.servers.java import Java, find_jdk, inspect_java
-from es_simhash.servers.launch import check_settings, choose_java, port_range, prepare_home, read_port
+from es_simhash.servers.launch import (
+    Java,
+    check_settings,
+    choose_java,
+    find_jdk,
+    inspect_java,
+    port_range,
+    prepare_home,
+    read_port,
+)
+from es_simhash.servers.server import NodeProcess
 from tests.servers.cluster import embedded_cluster
 
 CONTENT = b"a jar"
@@ -255,6 +263,22 @@ class TestLaunch:
         with pytest.raises(InvalidInputError, match="neither empty nor"):
             prepare_home(tmp_path, load_release("opensearch"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"]
+
+    def test_a_process_that_ends_at_once_is_told_as_such(self, tmp_path, monkeypatch):
+        """Also where it ends before it was sent its configuration; nothing of it stays."""
+        begun, popen = [], subprocess.Popen
+
+        def begin(*given, **options):
+            begun.append(popen(["true"], **options))
+            begun[0].wait()
+            return begun[0]
+
+        monkeypatch.setattr(subprocess, "Popen", begin)
+        node = NodeProcess({"a": 1}, log_path=tmp_path / "log")
+        with pytest.raises(EmbeddedServerError, match="ended while it started"):
+            node.await_report(time.monotonic() + 60)
+        node.kill()
+        assert (begun[0].returncode, begun[0].stdin.closed, begun[0].stdout.closed) == (0, True, True)
 
     @pytest.mark.parametrize("heap", ["512", "", "1t", "512m -XX:Evil", "0m"])
     def test_heap_that_is_no_size_is_refused(self, heap):

@@ -1,6 +1,4 @@
-"""
-Embedded servers as they are: started, stopped, killed, started wrongly, and left alone by their parent.
-"""
+"""Embedded servers as they are: started, stopped, killed, started wrongly, and left alone by their parent."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ ENDING_SECONDS = 30
 
 
 def start(product, **options):
-    """
-    Start a server of the test's own, or end the test as the fixtures do.
-    """
+    """Start a server of the test's own, or end the test as the fixtures do."""
     try:
         return embedded_server(product, **options)
     except EmbeddedServerError as error:

@@ -1,6 +1,4 @@
-"""
-The fixtures themselves: each test here fails if a fixture gave something else than its name says.
-"""
+"""The fixtures themselves: each test here fails if a fixture gave something else than its name says."""
 
 from __future__ import annotations
 

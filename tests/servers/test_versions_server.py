@@ -1,6 +1,4 @@
-"""
-Clients and servers of different major versions, where that is known not to work.
-"""
+"""Clients and servers of different major versions, where that is known not to work."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ OLDER = "8.19.21"
 
 @pytest.fixture
 def older():
-    """
-    An Elasticsearch of the major version before the client's.
-    """
+    """An Elasticsearch of the major version before the client's."""
     if elasticsearch.__version__[0] < 9:
         pytest.skip("needs elasticsearch-py 9 or newer")
     try:

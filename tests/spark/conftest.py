@@ -1,6 +1,4 @@
-"""
-One Spark for all tests of the session, with two workers; what is slow in it is its start.
-"""
+"""One Spark for all tests of the session, with two workers; what is slow in it is its start."""
 
 from __future__ import annotations
 
@@ -10,14 +8,12 @@ import sys
 import pytest
 
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
-from es_simhash.servers.java import bundled_java, find_jdk
+from es_simhash.servers.launch import bundled_java, find_jdk
 
 
 @pytest.fixture(scope="session")
 def spark():
-    """
-    A local Spark, whose tasks may fail three times, as on a cluster.
-    """
+    """A local Spark, whose tasks may fail three times, as on a cluster."""
     from pyspark.sql import SparkSession
 
     if not os.environ.get("JAVA_HOME"):

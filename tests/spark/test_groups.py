@@ -11,7 +11,7 @@ from es_simhash.groups.assign import group_documents, group_fingerprints
 from es_simhash.groups.nodes import Documents
 from es_simhash.groups.read_flow import TextStore
 from es_simhash.hashing import fingerprint_array
-from es_simhash.lookup.verification import Verification
+from es_simhash.lookup.options import Verification
 from es_simhash.spark import groups
 from tests.spark.test_pairs import frame, uneven
 
@@ -80,7 +80,7 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
     order = np.lexsort((np.arange(len(texts)), ranks))
     order = order[has_one[order]]
     store = TextStore()
-    numbers = np.array([-1 if texts[place] is None else store.add(texts[place]) for place in order])
+    numbers = np.array([-1 if texts[place] is None else store.add([texts[place]])[0] for place in order])
     numbers[np.isin(numbers, np.flatnonzero(store.sizes == 0))] = -1
     grouped = Documents(values[order], texts=numbers)
     canonical = group_documents(grouped, 12, rule=rule, sets=store, similarity=0.6)

@@ -10,8 +10,8 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
-from es_simhash.spark import dedupe, groups, register, with_fingerprints
-from es_simhash.spark.options import read_connection
+from es_simhash.spark import groups, plan_removal, register, with_fingerprints
+from es_simhash.spark.writing import read_connection
 from tests.servers.fixtures import get_server, make_client
 from tests.servers.servers import PRODUCTS
 from tests.servers.support import ONE_SHARD, numbered, texts
@@ -95,7 +95,7 @@ def test_groups_are_those_of_reconcile(documents, client, index):
 
 def test_a_plan_is_applied(documents, client, index, tmp_path):
     """What Spark planned is deleted by ``apply_removal``, and restored."""
-    plan = dedupe(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
+    plan = plan_removal(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
     simhash = SimHashClient(client)
     removed = list(simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl"))
     assert {record.action for record in removed} == {"deleted"}

@@ -1,6 +1,4 @@
-"""
-Fixtures for other people's programs, which ``make strangers`` installs; without them the tests are skipped.
-"""
+"""Fixtures for other people's programs, which ``make strangers`` installs; without them the tests are skipped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The measures of texts in arrays against characters and words, spelt out.
-"""
+"""The measures of texts in arrays against characters and words, spelt out."""
 
 from unittest.mock import patch
 

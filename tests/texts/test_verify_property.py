@@ -1,6 +1,4 @@
-"""
-Similarity of texts in arrays against sets of words, spelt out.
-"""
+"""Similarity of texts in arrays against sets of words, spelt out."""
 
 import numpy as np
 import pytest

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from es_simhash.lookup.index_stats_flow import SAMPLE
-from es_simhash.transport.protocol import Call, Compute, Emit, Tell, Together, Wait
+from es_simhash.lookup.question_flow import SAMPLE
+from es_simhash.transport.protocol import Call, Compute, Emit, EmitEach, Tell, Together, Wait
 from es_simhash.transport.retry_flow import LOOK_FOR_SHARDS
 
 CLOSES = ("close_point_in_time", "clear_scroll")
@@ -48,6 +48,8 @@ def drive(flow, answers, *, fail_at=None, failure=None):
             error = failure
         elif isinstance(request, Emit):
             emitted.append(request.item)
+        elif isinstance(request, EmitEach):
+            emitted.extend(request.items)
         elif isinstance(request, Compute):
             answer = request.function(*request.arguments)
         elif isinstance(request, Call):
@@ -171,6 +173,8 @@ def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_
             continue
         if isinstance(request, Emit):
             run.emitted.append(request.item)
+        elif isinstance(request, EmitEach):
+            run.emitted.extend(request.items)
         elif isinstance(request, Wait):
             run.waits.append(request.seconds)
             answer = AssertionError("the flow waits without end") if len(run.waits) > MOST_WAITS else None

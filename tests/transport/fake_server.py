@@ -13,8 +13,7 @@ import re
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
-from es_simhash.mapping.marker import marker_name
-from es_simhash.mapping.meta import read_settings
+from es_simhash.mapping.meta import marker_name, read_settings
 from tests.transport.by_hand import ServerError
 
 INDEX = "i"
@@ -132,6 +131,8 @@ class FakeServer:
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
         if "fingerprints" in body.get("aggs", ()):
             return self._fingerprints(held, body)
+        if "documents" in body.get("aggs", ()):
+            return self._count(held, body)
         if "terms" in body.get("aggs", ()):
             return self._filters(held, body)
         if "aggs" in body:
@@ -241,6 +242,13 @@ class FakeServer:
             "broken": {"doc_count": 0},
         }
         return {**self._page([]), "_shards": shards, "aggregations": results}
+
+    def _count(self, held, body):
+        """Count the documents that have a field."""
+        name = body["aggs"]["documents"]["value_count"]["field"]
+        shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
+        count = sum(value_of(each["source"], name) is not None for each in held.values())
+        return {**self._page([]), "_shards": shards, "aggregations": {"documents": {"value": count}}}
 
     def _filters(self, held, body):
         """Count the documents of each filter."""

@@ -142,7 +142,7 @@ def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash,
     mapping["properties"]["body"] = {"type": "text"}
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     put(server, index, [{**each, "n": 1} for each in numbered(texts(2))])
-    for flow in (lambda: list(simhash.backfill(index)), lambda: simhash.remove(index)):
+    for flow in (lambda: list(simhash.backfill(index)), lambda: simhash.remove_fields(index)):
         with pytest.raises(MappingError, match="_source"):
             flow()
     [report] = simhash.check(index)
@@ -162,10 +162,9 @@ def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tm
         lambda: list(simhash.backfill(index)),
         lambda: list(simhash.follow(index, once=True)),
         lambda: simhash.reconcile(index),
-        lambda: list(simhash.dedupe(index, dry_run=False)),
-        lambda: list(simhash.dedupe(index, action="delete", archive=tmp_path / "a.gz", dry_run=False)),
+        lambda: list(simhash.tag_duplicates(index)),
         lambda: simhash.plan_removal(index, tmp_path / "plan"),
-        lambda: simhash.remove(index),
+        lambda: simhash.remove_fields(index),
     ):
         with pytest.raises(MappingError, match="_source"):
             flow()
@@ -202,7 +201,7 @@ def test_dotted_spellings_become_one_object(server, index, simhash):
     assert [each.id for each in simhash.find_near_dups(index, fingerprint=7)] == []
     assert {"both", "right", "stale"} == {each.id for each in simhash.find_near_dups(index, found[2], max_distance=64)}
     assert list(simhash.backfill(index))[-1].changed == 0
-    assert simhash.remove(index).documents == 3
+    assert simhash.remove_fields(index).documents == 3
     assert server.request("POST", f"/{index}/_count", {"query": {"exists": {"field": "simhash"}}})["count"] == 0
 
 
@@ -274,11 +273,11 @@ def test_an_index_that_forbids_coercion_takes_strings_after_a_backfill(server, i
 
 @pytest.mark.parametrize("source", [{"excludes": ["note"]}])
 def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server, index, simhash, source):
-    """Neither by reconcile nor by dedupe."""
+    """Neither by reconcile nor by tags."""
     mapping = build_mapping(text_field="body") | {"_source": source}
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
-    for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.dedupe(index, action="tag", dry_run=False))):
+    for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.tag_duplicates(index))):
         with pytest.raises(MappingError, match="_source"):
             flow()
 

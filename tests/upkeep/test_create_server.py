@@ -136,6 +136,20 @@ def _count(opensearch, stream):
     return opensearch.request("GET", f"/{stream}/_count")["count"]
 
 
+@pytest.mark.parametrize("on_duplicate", [None, "tag"])
+def test_a_data_stream_gets_a_document_without_an_id_once(opensearch, stream, on_duplicate):
+    """Whatever became of the first answer, and whoever sends the request again."""
+    faults = ("lost", "503 after the work", "503 for items after the work", "429 for items")
+    for number, fault in enumerate(faults):
+        wire = Wire(script={("bulk", 0): fault})
+        documents = [{"@timestamp": "2026-01-01", "body": f"{ONE} {fault} {n}"} for n in range(5)]
+        with client_through(opensearch, wire) as simhash:
+            reports = list(simhash.ingest(stream, documents, op_type="create", on_duplicate=on_duplicate))
+        assert wire.log
+        assert {report.kind for report in reports} == {None}
+        assert _count(opensearch, stream) == 5 * (number + 1), fault
+
+
 @pytest.mark.parametrize("on_duplicate", [None, "tag", "skip", "replace"])
 def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_stream, on_duplicate):
     """Every document is created once, in the backing index of its time, and groups reach over both."""

@@ -11,8 +11,7 @@ from es_simhash import (
     build_mapping,
     get_scheme,
 )
-from es_simhash.mapping.marker import is_marked, marker_name, markers_in_use
-from es_simhash.mapping.meta import build_settings, read_settings
+from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -33,6 +32,16 @@ def test_create_keeps_what_is_the_callers_own(server, index, simhash):
     assert held["properties"]["simhash"]["properties"]["block0"]["type"] == "keyword"
     [report] = simhash.check(index)
     assert (report.ready, report.problems, report.max_distance, report.text_fields) == (True, (), 8, ("body",))
+
+
+def test_fields_that_an_index_does_not_have(server, index, simhash):
+    """Removing them leaves its mapping as it is, and says so."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    before = server.request("GET", f"/{index}/_mapping")
+    for options in ({}, {"groups_only": True}, {"dry_run": True}):
+        removed = simhash.remove_fields(index, **options)
+        assert (removed.documents, removed.failures, removed.indices) == (0, (), ())
+    assert server.request("GET", f"/{index}/_mapping") == before
 
 
 def test_create_refuses_a_clash(index, simhash):
@@ -113,6 +122,25 @@ def test_put_mapping_of_several_writes_to_none_if_one_does_not_fit(server, index
     assert "simhash" not in mapping_of(server, f"{index}-a")["properties"]
 
 
+@pytest.mark.parametrize("blocked", "ab")
+def test_put_mapping_of_several_says_what_it_changed(server, index, simhash, run, blocked):
+    """Where the server refuses one of them: by a note, and on the command line in the message."""
+    for name in "ab":
+        server.request("PUT", f"/{index}-{name}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    server.request("PUT", f"/{index}-{blocked}/_settings", {"index.blocks.read_only": True})
+    try:
+        result = run("create", f"{index}-*", "--existing", "--yes", "--text-field", "body")
+        with pytest.raises(Exception, match="cluster_block_exception") as raised:
+            simhash.put_mapping(f"{index}-*", text_field="body")
+    finally:
+        server.request("PUT", f"/{index}-{blocked}/_settings", {"index.blocks.read_only": None})
+    assert raised.value.__notes__ == [f"the mappings changed before this: {f'{index}-a' if blocked == 'b' else 'none'}"]
+    assert result.exit_code == 1
+    assert raised.value.__notes__[0] in result.stderr
+    assert "simhash" not in mapping_of(server, f"{index}-b")["properties"]
+    assert ("simhash" in mapping_of(server, f"{index}-a")["properties"]) == (blocked == "b")
+
+
 def test_check_counts_what_has_no_fingerprint(server, index, simhash):
     """And says what to do."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
@@ -133,7 +161,7 @@ def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash)
     """Documents, the user's ``_meta`` and their fields stay; nothing is found any more."""
     simhash.create_index(index, text_field="body", mappings={"_meta": {"owner": "x"}}, settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": str(n), "n": n, "body": TEXT} for n in range(50)]))
-    removal = simhash.remove(index)
+    removal = simhash.remove_fields(index)
     assert (removal.documents, removal.failures, removal.indices) == (50, (), (index,))
     source = server.request("GET", f"/{index}/_doc/7")["_source"]
     assert source.pop("simhash", None) is None
@@ -226,7 +254,7 @@ def test_remove_where_the_mapping_is_full(server, index, make_simhash):
     fill(server, simhash, index)
     assert [each.id for each in stale.find_near_dups(index, TEXT)] == ["1"]
     fill_up(server, index)
-    removal = simhash.remove(index)
+    removal = simhash.remove_fields(index)
     assert (removal.documents, removal.failures, removal.indices) == (1, (), (index,))
     assert read_settings(mapping_of(server, index)) is None
     assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
@@ -244,7 +272,7 @@ def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
     fill_up(server, index)
     before = mapping_of(server, index)
     with pytest.raises(Exception, match="total fields") as raised:
-        simhash.remove(index)
+        simhash.remove_fields(index)
     assert "adds simhash.retired:" in raised.value.__notes__[0]
     assert mapping_of(server, index) == before
     assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1"]
@@ -253,7 +281,7 @@ def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
     wanted = marker_name(build_settings(text_field="body", max_distance=9))
     assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
     server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
-    assert simhash.remove(index).indices == (index,)
+    assert simhash.remove_fields(index).indices == (index,)
 
 
 @pytest.mark.parametrize("server", ["opensearch"], indirect=True)
@@ -294,6 +322,6 @@ def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
     for name in (index, made, put):
         reports = simhash.ingest(name, [{"_id": "1", "body": text}, {"_id": "2", "body": text + "!"}])
         assert [each.action for each in reports] == ["written", "tagged"]
-        simhash.remove(name, groups_only=True)
+        simhash.remove_fields(name, groups_only=True)
         list(simhash.backfill(name))
         assert [each.id for each in simhash.find_passages(name, text)] == ["1", "2"]

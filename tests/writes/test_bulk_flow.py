@@ -193,10 +193,13 @@ class Documents:
             out, and answered with 503. Nothing goes wrong after its end.
         rename:
             What a pipeline makes of an id.
+        makes_ids:
+            Whether it refuses ids, as a time series does, and makes them of the field ``n``.
     """
 
-    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=()):
+    def __init__(self, trouble=(), *, rename=lambda id_: id_, held=(), makes_ids=False):
         self.docs = dict(held)
+        self.makes_ids = makes_ids
         self.trouble = iter(trouble)
         self.rename = rename
         self.requests = []
@@ -225,7 +228,10 @@ class Documents:
             answer = {"items": items}
 
     def _item(self, kind, header, body):
-        id_ = self.rename(header["_id"])
+        if self.makes_ids and header.get("_id") is not None:
+            error = {"type": "t", "reason": "_id must be unset or set to [x] but was [y]"}
+            return {kind: {"_index": "i", "_id": header["_id"], "status": 400, "error": error}}
+        id_ = f"series {body['n']}" if self.makes_ids else self.rename(header["_id"])
         trouble = next(self.trouble, None)
         status = 429 if trouble == "busy" else self.write(kind, id_, body)
         status = 503 if trouble == "unsure" else status
@@ -309,6 +315,16 @@ def test_a_document_without_an_id_is_written_once(kind):
     assert all(each.is_done for each in outcomes)
     assert [index.docs[each.id]["n"] for each in outcomes] == [0, 1, 2]
     assert all(each.header == {"_index": "i"} for each in sent)
+
+
+@pytest.mark.parametrize("kind", ["index", "create"])
+def test_an_index_that_makes_its_own_ids(kind):
+    """What it refuses for load, or writes without saying so, is sent again, and no other document stands for it."""
+    sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(4)]
+    index = Documents(["busy", None, "unsure", None], makes_ids=True)
+    outcomes = index.carry_out(send_bulk(sent))
+    assert index.docs == {f"series {n}": {"n": n} for n in range(4)}
+    assert [(each.id, each.is_done) for each in outcomes] == [(f"series {n}", True) for n in range(4)]
 
 
 def test_an_id_that_a_pipeline_chooses():

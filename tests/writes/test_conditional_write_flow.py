@@ -2,8 +2,8 @@
 
 import pytest
 
-from es_simhash.transport.keys import Key
-from es_simhash.writes.conditional_write_flow import rewrite
+from es_simhash.transport.names import Key
+from es_simhash.writes.bulk_flow import rewrite
 from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
 from tests.transport.fake_server import INDEX, FakeServer
 

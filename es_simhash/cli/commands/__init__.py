@@ -1,3 +1,1 @@
-"""
-One file a command: each parses its arguments, calls the library method of that name, and prints.
-"""
+"""One file for each command: it parses its arguments, calls the library method of that name, and prints."""

@@ -1,6 +1,4 @@
-"""
-``es-simhash backfill``: fingerprints for the documents that are already in an index.
-"""
+"""``es-simhash backfill``: fingerprints for the documents that are already in an index."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
     count,
+    dry_run_ending,
     error,
     failures_as_json,
     print_failures,
@@ -27,7 +26,7 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.upkeep.progress import BackfillProgress
+from es_simhash.upkeep.ledger import BackfillProgress
 from es_simhash.writes.operations import Failure
 
 EXAMPLES = [
@@ -40,14 +39,7 @@ EXAMPLES = [
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("index")
 @options.text_fields
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of processes that compute fingerprints.",
-)
+@options.processes
 @click.option(
     "--slices",
     type=click.IntRange(min=1),
@@ -57,7 +49,11 @@ EXAMPLES = [
     help="Number of parts of the index that are read at once.",
 )
 @click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N documents per second."
+    "--rate",
+    "documents_per_second",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="At most N documents per second.",
 )
 @click.option(
     "--checkpoint",
@@ -72,18 +68,7 @@ EXAMPLES = [
 @options.target
 @options.as_json
 def command(
-    index: str,
-    text_fields: tuple[str, ...],
-    workers: int,
-    slices: int,
-    rate: float | None,
-    checkpoint: str | None,
-    filter_query: Any,
-    target: Target,
-    *,
-    dry_run: bool,
-    group: bool,
-    as_json: bool,
+    index: str, text_fields: tuple[str, ...], target: Target, *, dry_run: bool, group: bool, as_json: bool, **how: Any
 ) -> int:
     """
     Give each document of INDEX the fingerprint of its present text.
@@ -93,32 +78,24 @@ def command(
     then reads and writes no document twice.
     """
     is_settled = True
+    reconcile = shlex.join(["es-simhash", "reconcile", index])
     with connect(target, index) as connection:
-        reports = connection.simhash.backfill(
-            index,
-            text_field=text_fields or None,
-            filter=filter_query,
-            workers=workers,
-            slices=slices,
-            documents_per_second=rate,
-            checkpoint=checkpoint,
-            dry_run=dry_run,
-        )
+        reports = connection.simhash.backfill(index, text_field=text_fields or None, dry_run=dry_run, **how)
         progress = _Progress(dry_run=dry_run)
         with closing(reports), say_if_stopped():
             last, failures = progress.follow(reports)
         if group and not dry_run:
-            with say_if_stopped(again=lambda: f"es-simhash reconcile {shlex.quote(index)}"):
+            with say_if_stopped(again=lambda: reconcile):
                 grouped = connection.simhash.reconcile(index)
             failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
             is_settled = grouped.is_settled
     if not is_settled:
-        error(f"not all documents are grouped: run es-simhash reconcile {index}", kind="unsettled", indices=[index])
+        error(f"not all documents are grouped: run {reconcile}", kind="unsettled", indices=[index])
     print_failures(failures, total=max(last.failed, len(failures)))
     if as_json:
-        print_json(asdict(last) | {"failures": failures_as_json(failures)})
+        print_json(asdict(last) | {"dry_run": dry_run, "failures": failures_as_json(failures)})
     else:
-        print_line(f"{index}: {_sentence(last, dry_run=dry_run)}")
+        print_line(f"{index}: {_sentence(last, dry_run=dry_run)}{dry_run_ending(is_dry=dry_run)}")
     return 1 if last.failed or not is_settled else 0
 
 

@@ -1,6 +1,4 @@
-"""
-``es-simhash bench``: how fast the schemes are on the user's own texts.
-"""
+"""``es-simhash bench``: how fast the schemes are on the user's texts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""
-``es-simhash boilerplate``: which passages of an index are template text.
-"""
+"""``es-simhash boilerplate``: which passages of an index are template text."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -48,19 +47,7 @@ EXAMPLES = [
 @options.text_fields
 @options.target
 @options.as_json
-def command(
-    index: str,
-    out: str,
-    source_field: str | None,
-    min_documents: int,
-    min_share: float,
-    sample: int,
-    seed: int,
-    text_fields: tuple[str, ...],
-    target: Target,
-    *,
-    as_json: bool,
-) -> int:
+def command(index: str, out: str, text_fields: tuple[str, ...], target: Target, *, as_json: bool, **how: Any) -> int:
     """
     Learn which passages of INDEX are template text, such as footers and disclaimers, and write them to a mask.
 
@@ -72,15 +59,7 @@ def command(
     """
     refuse_output(out, inputs=[], kind="mask")
     with connect(target, index) as connection:
-        found = connection.simhash.boilerplate(
-            index,
-            text_field=text_fields,
-            source_field=source_field,
-            sample=sample,
-            min_documents=min_documents,
-            min_share=min_share,
-            seed=seed,
-        )
+        found = connection.simhash.boilerplate(index, text_field=text_fields, **how)
     if found.passages:
         write_whole(Path(out), [found.to_json()])
     if as_json:

@@ -1,6 +1,4 @@
-"""
-``es-simhash check``: whether lookups in an index work, and what is wrong.
-"""
+"""``es-simhash check``: whether lookups in an index work, and what is wrong."""
 
 from __future__ import annotations
 
@@ -14,23 +12,22 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import print_json, warn
+from es_simhash.cli.output import for_shell, print_json, warn
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.wording import for_shell
 from es_simhash.groups.rule import Grouping
 from es_simhash.mapping.faults import FaultKind
 
 NOT_READY = 1
 
 # The advice of a fault names methods of the library; these kinds have a command.
-_ADD = "add the fields with es-simhash create INDEX --existing --text-field FIELD"
+_ADD = "add the fields with es-simhash create INDEX --existing --yes --text-field FIELD"
 _ADVICE: dict[FaultKind, str] = {
     "not_mapped": f"{_ADD}, then run es-simhash backfill INDEX",
     "no_scheme": _ADD,
-    "bad_record": "write the record again with es-simhash create INDEX --existing",
+    "bad_record": "write the record again with es-simhash create INDEX --existing --yes",
     "other_scheme": "leave --scheme out to use the scheme of the index, or use another --prefix",
-    "not_verified": "compare their texts with es-simhash reconcile INDEX --regroup --verify 0.8",
-    "regrouping": "finish that with es-simhash reconcile INDEX --regroup",
+    "not_verified": "compare their texts with es-simhash reconcile INDEX --regroup --verify 0.8 --yes",
+    "regrouping": "finish that with es-simhash reconcile INDEX --regroup --yes",
     "without_passages": "run es-simhash backfill INDEX",
     "passages_partial": "run es-simhash backfill INDEX once, without a filter",
     "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",

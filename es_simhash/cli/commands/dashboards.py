@@ -17,8 +17,7 @@ from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import error, note, print_json, warn
 from es_simhash.dashboards import build_dashboards
-from es_simhash.dashboards.mapping_faults import PackFault, find_pack_faults
-from es_simhash.dashboards.subject import Subject
+from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
 from es_simhash.mapping.meta import read_settings
 
 NOT_USABLE = 1
@@ -104,5 +103,5 @@ def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
 
 def _advice(fault: PackFault, subject: Subject) -> str:
     if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
-        return "add the fields of es_simhash with es-simhash create INDEX --existing"
+        return "add the fields of es_simhash with es-simhash create INDEX --existing --yes"
     return _ADVICE[fault.kind]

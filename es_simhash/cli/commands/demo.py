@@ -1,5 +1,5 @@
 """
-``es-simhash demo``: near-duplicates in a small corpus, found by a real server and shown to be judged by a person.
+``es-simhash demo``: near-duplicates in a small corpus, found by a real server, for a person to judge.
 
 The corpus, the judgement and the tables are in ``es_simhash.demo``; this module runs them against a server.
 """

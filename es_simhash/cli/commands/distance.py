@@ -1,6 +1,4 @@
-"""
-``es-simhash distance``: the distance of two fingerprints or of two texts.
-"""
+"""``es-simhash distance``: the distance of two fingerprints or of two texts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-``es-simhash doctor``: what is wrong with the fingerprints of an index, and what to do.
-"""
+"""``es-simhash doctor``: what is wrong with the fingerprints of an index, and what to do."""
 
 from __future__ import annotations
 
@@ -12,9 +10,8 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, warn
+from es_simhash.cli.output import count, for_shell, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.wording import for_shell
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis

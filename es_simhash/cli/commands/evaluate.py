@@ -1,6 +1,4 @@
-"""
-``es-simhash evaluate``: recall and precision on documents whose similar pairs are known.
-"""
+"""``es-simhash evaluate``: recall and precision on documents whose similar pairs are known."""
 
 from __future__ import annotations
 
@@ -80,10 +78,6 @@ def command(
     pairs: str,
     preset: str | None,
     max_distance: int | None,
-    similarity: float | None,
-    measure: str | None,
-    unit: str | None,
-    positive: float,
     text_field: str,
     pairs_out: str | None,
     plot: str | None,
@@ -91,6 +85,7 @@ def command(
     target: Target,
     *,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Measure recall and precision on DOCS, whose similar PAIRS are known.
@@ -100,8 +95,11 @@ def command(
     needs a server only for --index. Precision is the part of the reported pairs that are similar; the forgiving
     precision also accepts pairs whose similarity is up to 0.1 less.
     """
-    from es_simhash.quality.evaluate import evaluate  # noqa: PLC0415 - loads numpy
-    from es_simhash.quality.plot import check_picture, plot_report  # noqa: PLC0415
+    from es_simhash.quality.evaluate import (  # noqa: PLC0415 -- loads numpy
+        check_picture,
+        evaluate,
+        plot_report,
+    )
     from es_simhash.quality.truth import read_truth  # noqa: PLC0415
 
     for out in filter(None, (pairs_out, plot)):
@@ -110,21 +108,13 @@ def command(
         check_picture(plot)
     truth = read_truth(_rows(docs), _rows(pairs), text_field=text_field)
     distance = get_preset(preset or "similar").max_distance if max_distance is None else max_distance
-    arguments: dict[str, Any] = {
-        "preset": preset,
-        "scheme": target.scheme,
-        "max_distance": distance,
-        "similarity": similarity,
-        "measure": measure,
-        "unit": unit,
-        "positive": positive,
-    }
+    how |= {"preset": preset, "scheme": target.scheme, "max_distance": distance}
     if index is None:
-        report = evaluate(truth, **arguments)
+        report = evaluate(truth, **how)
     else:
         with connect(target, index) as connection:
             find_many = partial(connection.simhash.find_near_dups_many, index, max_distance=distance)
-            report = evaluate(truth, **arguments, search=find_many)
+            report = evaluate(truth, **how, search=find_many)
     if pairs_out is not None:
         with Path(pairs_out).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in report.pairs())

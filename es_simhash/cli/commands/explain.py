@@ -1,6 +1,4 @@
-"""
-``es-simhash explain``: why two texts, files or documents are near-duplicates, or why not.
-"""
+"""``es-simhash explain``: why two texts, files or documents are near-duplicates, or why not."""
 
 from __future__ import annotations
 
@@ -11,11 +9,10 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.lines import Lines
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, show
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import Lines, print_table
 from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 

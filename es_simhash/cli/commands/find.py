@@ -1,30 +1,132 @@
-"""
-``es-simhash find``: the near-duplicates of a text, a fingerprint, a document, or many texts.
-"""
+"""``es-simhash find``: near-duplicates of a text, a document, or of each line of a file."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.grouping_options import measures
-from es_simhash.cli.lookup_options import lookup_options
+from es_simhash.cli.failures import describe, kind_of
+from es_simhash.cli.grouping_options import lookup_options, measures
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.near_dups import NoFingerprint, print_answer, print_near_dups
-from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target, parse_fields
-from es_simhash.cli.output import count, error, warn
+from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target
+from es_simhash.cli.output import count, error, for_shell, print_json, print_line, warn
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record
+from es_simhash.cli.tables import print_table
 from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.lookup.verification import Verified
+from es_simhash.hashing import Scheme, fingerprint, to_hex
+from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.mapping.documents import read_text as read_document
 from es_simhash.texts.presets import PRESETS
+
+_LEFT_OUT = {
+    "shingles": "characters",
+    "words": "characters",
+    "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoFingerprint:
+    """
+    Why a text has no fingerprint, so that a lookup of it finds nothing.
+
+    *kind*: ``"empty"``, ``"blank"``, ``"no_letters"`` (nor digits), ``"template"`` (nothing but boilerplate) or
+    ``"left_out"`` (only what the scheme leaves out).
+    *scheme*: an id.
+    """
+
+    kind: str
+    scheme: str
+
+    @classmethod
+    def of(cls, text: str, scheme: Scheme) -> NoFingerprint:
+        """Return the reason for *text*, which has no features in *scheme*."""
+        if not text.strip():
+            return cls("blank" if text else "empty", scheme.id)
+        if "boilerplate" in scheme.digests and fingerprint(text, scheme=scheme.without_boilerplate()) is not None:
+            return cls("template", scheme.id)
+        return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
+
+    def __str__(self) -> str:
+        """Return a sentence for people."""
+        left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
+        why = {
+            "empty": "is empty",
+            "blank": "is blank",
+            "no_letters": "has no letters and no digits",
+            "template": "is nothing but template text, which the boilerplate of the scheme leaves out",
+            "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
+        }
+        return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
+
+
+def print_near_dups(found: NearDups, *, as_json: bool) -> None:
+    """Print what one lookup found."""
+    if as_json:
+        print_json(_to_dict(found))
+        return
+    limit = f"within {count(found.max_distance, 'bit')}"
+    if not found:
+        print_line(f"no near-duplicates {limit}")
+        return
+    fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
+    is_verified = any(each.similarity is not None for each in found)
+    print_table(
+        ["#bits", *(["#similarity"] if is_verified else []), "id", "index", "fingerprint", *fields],
+        [_row(each, fields, is_verified=is_verified) for each in found],
+        title=f"{count(len(found), 'near-duplicate')} {limit}",
+    )
+    for reason in found.unverified:
+        warn(str(reason))
+
+
+def print_answer(record: Record, text: str | None, outcome: NearDups | Exception) -> bool:
+    """Print the answer to one line of a file as one line of JSON; return whether it failed."""
+    found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
+    shown: dict[str, Any] = {"line": record.line}
+    if isinstance(found, NearDups):
+        shown |= _to_dict(found)
+        if text is not None and found.plan is None and found.scheme is not None:
+            why = NoFingerprint.of(text, found.scheme)
+            shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
+    if isinstance(outcome, Exception):
+        shown["error"] = {"kind": kind_of(outcome), "message": for_shell(describe(outcome))}
+    print_json(shown)
+    return isinstance(outcome, Exception)
+
+
+def _to_dict(found: NearDups) -> dict[str, Any]:
+    return {
+        "near_dups": [each.to_dict() for each in found],
+        "complete": found.complete,
+        "max_distance": found.max_distance,
+        "scheme": None if found.scheme is None else str(found.scheme),
+        "plan": None if found.plan is None else found.plan.name,
+        "candidates": found.candidates,
+        "unverified": list(map(str, found.unverified)),
+    }
+
+
+def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]:
+    similarity = "-" if each.similarity is None else f"{each.similarity:.3f}"
+    source = each.source or {}
+    return [
+        each.distance,
+        *([similarity] if is_verified else []),
+        each.id,
+        each.index,
+        to_hex(each.fingerprint),
+        *(" ".join(str(source.get(name, "")).split()) for name in fields),
+    ]
+
 
 EXAMPLES = [
     'es-simhash find news "the quick brown fox" --max-distance 8',
@@ -32,9 +134,24 @@ EXAMPLES = [
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
 ]
+COMMON = (
+    *(
+        "--file",
+        "--id",
+        "--input",
+        "--lookups",
+        "--text-field",
+        "--max-distance",
+        "--size",
+        "--preset",
+        "--filter",
+        "--source",
+    ),
+    *("--url", "--json"),
+)
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("text", required=False)
 @options.text_file
@@ -72,21 +189,16 @@ def command(
     text: str | None,
     file: str | None,
     document_id: str | None,
-    routing: str | None,
     fingerprint: int | None,
     many: str | None,
     text_fields: tuple[str, ...],
-    max_distance: int | None,
-    size: int | None,
-    preset: str | None,
-    verify: Verified | None,
-    filter_query: Any,
-    source: str | None,
     lookups: Literal["auto", "server", "memory"],
     memory: int,
+    memory_file: str | None,
     target: Target,
     *,
     as_json: bool,
+    **lookup: Any,  # for all four methods below; what one of them lacks is an argument of its own
 ) -> int:
     """
     Find all near-duplicates in INDEX within --max-distance, the nearest first.
@@ -94,25 +206,18 @@ def command(
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. If TEXT is -, the text comes
     from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is in
     --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
-    of the input, and exits with 1 if a line failed. --lookups and --memory are for --input.
+    of the input, and exits with 1 if a line failed. --lookups, --memory and --memory-file are for --input.
     """
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
     if text_fields and many is None:
         raise click.UsageError("--text-field is for the documents of --input")
-    lookup: dict[str, Any] = {
-        "max_distance": max_distance,
-        "size": size,
-        "preset": preset,
-        "verify": verify,
-        "filter": filter_query,
-        "routing": routing,
-        "source": parse_fields(source),
-    }
+    if memory_file is not None and many is None:
+        raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         if many is not None:
-            lookup |= {"lookups": lookups, "memory_bytes": memory << 20}
+            lookup |= {"lookups": lookups, "memory_bytes": memory << 20, "memory_file": memory_file}
             return _find_many(connection, index, many, text_fields, lookup)
         try:
             if document_id is not None:

@@ -1,6 +1,4 @@
-"""
-``es-simhash fingerprint``: texts to fingerprints.
-"""
+"""``es-simhash fingerprint``: texts to fingerprints."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""
-``es-simhash follow``: a service that gives fingerprints and groups to whatever other programs write.
-"""
+"""``es-simhash follow``: a follower, and its numbers as JSON lines and in Prometheus' text format."""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from typing import Any
+from dataclasses import asdict
+from typing import Any, get_args
 
 import click
 
@@ -15,26 +15,130 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.metrics import JsonLines, report_as_json, serve_prometheus
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, error, note, print_json, print_line, warn
+from es_simhash.cli.output import count, dry_run_ending, error, note, print_json, print_line, warn
 from es_simhash.cli.quantities import BYTES
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
-from es_simhash.upkeep.follow_options import STATE_INDEX, find_outage
-from es_simhash.upkeep.follow_report import FollowReport
+from es_simhash.errors import InvalidInputError, MissingDependencyError
+from es_simhash.transport.retry_flow import now
+from es_simhash.upkeep.follow_options import STATE_INDEX, FollowReport, FollowState, find_outage
+
+_COUNTERS = {
+    "read": "Changed documents that were read.",
+    "verified": "Documents that were read again although nothing changed.",
+    "written": "Documents whose fingerprint was written or removed.",
+    "stale": "Documents whose fingerprint was that of another text.",
+    "conflicts": "Documents that others changed before our write.",
+    "regrouped": "Documents whose group fields were rewritten.",
+    "failed": "Documents that could not be read or written.",
+}
+_GAUGES = {
+    "lag_operations": "Operations on the index that are not read yet, as of the last look.",
+    "lag_seconds": "How long ago everything was done that was in the index then.",
+    "has_lease": "1 if this follower may write, 0 if it waits to take over.",
+}
+
+
+def peak_memory() -> int | None:
+    """Return the most memory that this process has occupied, in bytes; ``None`` where the system does not say."""
+    try:
+        import resource  # noqa: PLC0415 -- not on Windows
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def report_as_json(index: str, report: FollowReport) -> dict[str, Any]:
+    """
+    Return the numbers of a *report*, with the time and the memory of this process; failures are printed
+    elsewhere.
+    """
+    numbers = {name: value for name, value in asdict(report).items() if name != "failures"}
+    return {"time": now(), "index": index, **numbers, "peak_memory_bytes": peak_memory()}
+
+
+class JsonLines:
+    """Prints the numbers of a follower on stdout, at most once in *seconds*."""
+
+    def __init__(self, index: str, seconds: float) -> None:
+        self._index = index
+        self._seconds = seconds
+        self._printed_at: float | None = None
+
+    def take(self, report: FollowReport) -> None:
+        """Print *report* if it is time."""
+        clock = time.monotonic()
+        if self._printed_at is None or clock - self._printed_at >= self._seconds:
+            self._printed_at = clock
+            print_json(report_as_json(self._index, report))
+            sys.stdout.flush()
+
+
+@contextmanager
+def serve_prometheus(index: str, address: str, port: int, latest: Callable[[], FollowReport]) -> Iterator[None]:
+    """Serve the numbers of the *latest* report at ``/metrics`` within the block."""
+    try:
+        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server  # noqa: PLC0415 -- an extra
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError(
+            "--prometheus-port needs prometheus_client: pip install 'es-simhash[follow]'"
+        ) from error
+
+    class Collector:
+        """Makes the metrics of the latest report."""
+
+        def collect(self) -> Iterator[Any]:
+            report = latest()
+            for kind, names in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+                for name, help_ in names.items():
+                    metric = kind(f"es_simhash_follow_{name}", help_, labels=["index"])
+                    metric.add_metric([index], float(getattr(report, name)))
+                    yield metric
+            errors = CounterMetricFamily("es_simhash_follow_errors", "Requests that failed.", labels=["index", "kind"])
+            for kind_of_error, number in report.errors.items():
+                errors.add_metric([index, kind_of_error], number)
+            yield errors
+            state = GaugeMetricFamily("es_simhash_follow_state", "1 for the present state.", labels=["index", "state"])
+            for name in get_args(FollowState):
+                state.add_metric([index, name], float(report.state == name))
+            yield state
+
+    registry = CollectorRegistry()
+    registry.register(Collector())
+    ProcessCollector(registry=registry)
+    try:
+        server, thread = start_http_server(port, addr=address, registry=registry)
+    except OSError as error:
+        raise InvalidInputError(
+            f"--prometheus-port {port} of {address} cannot be used ({error.strerror}): stop the program that uses it, "
+            "or pass another port"
+        ) from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
 
 EXAMPLES = [
     "es-simhash follow news",
     "es-simhash follow news --metrics json --prometheus-port 9108",
     "es-simhash follow news --once",
 ]
+COMMON = (
+    *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
+    *("--dry-run", "--url", "--json"),
+)
 # Until the server can be reached for the first time.
 _CONNECT_SECONDS = 5.0
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @options.text_fields
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
@@ -73,14 +177,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of processes that compute fingerprints.",
-)
+@options.processes
 @click.option(
     "--batch",
     type=click.IntRange(1, 10_000),
@@ -124,6 +221,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Address of this machine at which they are served.",
 )
+@click.option("--dry-run", is_flag=True, help="Count the documents whose fingerprint is missing or stale, and end.")
 @options.scheme
 @options.target
 @options.as_json
@@ -138,6 +236,7 @@ def command(
     *,
     once: bool,
     no_wait: bool,
+    dry_run: bool,
     as_json: bool,
     **how: Any,
 ) -> int:
@@ -148,6 +247,8 @@ def command(
     server that cannot be reached is waited for. Of several followers of one INDEX one is active; the others wait to
     take its place.
     """
+    if dry_run:
+        return _count(index, text_fields, target, as_json=as_json)
     followed = _Followed(JsonLines(index, metrics_interval) if metrics else None)
     with ExitStack() as stack:
         if prometheus_port is not None:
@@ -170,6 +271,19 @@ def command(
     else:
         print_line(f"{index}: {_sentence(last)}")
     return 1 if once and last.failed else 0
+
+
+def _count(index: str, text_fields: tuple[str, ...], target: Target, *, as_json: bool) -> int:
+    """Say how many fingerprints would be written now."""
+    with connect(target, index) as connection:
+        *_, last = connection.simhash.backfill(index, text_field=text_fields or None, dry_run=True)
+    if as_json:
+        print_json({"index": index, "dry_run": True, "read": last.seen, "written": last.changed, "stale": last.stale})
+    else:
+        compared = f"{index}: {count(last.seen, 'document')} compared"
+        written = f"{count(last.changed, 'fingerprint')} would be written, {last.stale:,} of them stale"
+        print_line(f"{compared}, {written}{dry_run_ending(is_dry=True)}")
+    return 1 if last.failed else 0
 
 
 class _Followed:
@@ -213,7 +327,7 @@ def _reach(target: Target, index: str) -> Iterator[Connection]:
 
 
 def _sentence(last: FollowReport) -> str:
-    written = f"{last.written:,} fingerprints written, {last.stale:,} of them stale"
+    written = f"{count(last.written, 'fingerprint')} written, {last.stale:,} of them stale"
     failed = [f"{last.failed:,} failed"] if last.failed else []
     changed = count(last.read, "changed document")
-    return ", ".join([f"{changed} read", written, f"{last.regrouped:,} groups changed", *failed])
+    return ", ".join([f"{changed} read", written, f"{count(last.regrouped, 'group')} changed", *failed])

@@ -1,25 +1,22 @@
-"""
-``es-simhash groups``: which documents belong together.
-"""
+"""``es-simhash groups``: which documents belong together."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import verification
-from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import Target, parse_fields
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, warn
+from es_simhash.cli.tables import Lines, Value
 from es_simhash.groups.groups_flow import Group
 from es_simhash.lookup.near_dups import NearDup
-from es_simhash.lookup.verification import Verified
 
 EXAMPLES = [
     "es-simhash groups news --sort size --min-size 10 --source title",
@@ -44,41 +41,20 @@ EXAMPLES = [
 @verification
 @options.target
 @options.as_json
-def command(
-    index: str,
-    sort: Literal["id", "size"],
-    min_size: int,
-    filter_query: Any,
-    source: str | None,
-    preset: str | None,
-    verify: Verified | None,
-    target: Target,
-    *,
-    contained: bool,
-    as_json: bool,
-) -> None:
+def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: Any) -> None:
     """
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
     The first document of a group is its canonical. The number before each other document is its distance from the
     canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
-    of their canonical are left out. With --contained documents follow of which es-simhash dedupe --contained found that
+    of their canonical are left out. With --contained documents follow of which es-simhash tag --contained found that
     they stand in the canonical. With --json each group is one line.
     """
-    given: dict[str, Any] = {
-        "sort": sort,
-        "min_size": min_size,
-        "filter": filter_query,
-        "source": parse_fields(source),
-        "preset": preset,
-        "verify": verify,
-        "contained": contained,
-    }
     found = False
     merged = 0
     with (
         connect(target, index) as connection,
-        closing(connection.simhash.groups(index, **given)) as groups,
+        closing(connection.simhash.groups(index, min_size=min_size, **how)) as groups,
         Lines() as lines,
     ):
         for group in groups:

@@ -1,15 +1,13 @@
-"""
-``es-simhash history``: where a removed document has gone.
-"""
+"""``es-simhash history``: where a removed document has gone."""
 
 from __future__ import annotations
 
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.lines import Lines, Value
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import count, note, print_json, warn
+from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.history import History, Removed, find_history
 
 EXAMPLES = [

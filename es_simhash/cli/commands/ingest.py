@@ -1,12 +1,10 @@
-"""
-``es-simhash ingest``: documents from files into an index, with their fingerprints.
-"""
+"""``es-simhash ingest``: documents from files into an index, with their fingerprints."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -15,18 +13,14 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import grouping as grouping_option
-from es_simhash.cli.index_identity import IndexIdentity
-from es_simhash.cli.ingest_checkpoint import IngestCheckpoint, Position
-from es_simhash.cli.ingest_resumed import WrittenBefore
-from es_simhash.cli.ingest_run import IngestActions, IngestRun
-from es_simhash.cli.lookup_options import lookup_options
+from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
+from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position, WrittenBefore
+from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import INPUT_FILE, Target
 from es_simhash.cli.output import count, note
 from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Format, Reader
-from es_simhash.cli.tally import Tally
 from es_simhash.cli.texts import STDIN
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
@@ -40,9 +34,13 @@ EXAMPLES = [
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
 ]
+COMMON = (
+    *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
+    *("--report", "--dry-run", "--url", "--json"),
+)
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)
 @click.option("--id-field", metavar="FIELD", help="Field that holds the id. Default: _id, else the server makes an id.")
@@ -104,6 +102,11 @@ EXAMPLES = [
     metavar="FILE",
     help="Write the outcome of each document here, as JSON Lines; a run that goes on adds to it.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Read the lines, make their fingerprints and count them; write nothing, and search for no near-duplicates.",
+)
 @options.workers
 @options.scheme
 @options.target
@@ -118,9 +121,6 @@ def command(
     contained: float | None,
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
-    max_delay: float,
-    batch: int,
-    lookups: Literal["auto", "server", "memory"],
     memory: int,
     checkpoint: str | None,
     skip: int,
@@ -130,8 +130,10 @@ def command(
     target: Target,
     *,
     create: bool,
+    dry_run: bool,
     content_ids: bool,
     as_json: bool,
+    **how: Any,
 ) -> int:
     """
     Write the documents of FILE... to INDEX with their fingerprints.
@@ -143,7 +145,7 @@ def command(
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
     of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained
     that holds too for documents that add nothing to a document of INDEX, or to one of the files that is not much later;
-    where the longer one comes later, es-simhash dedupe --contained finds it.
+    where the longer one comes later, es-simhash tag --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
@@ -152,7 +154,8 @@ def command(
     if create and not text_fields:
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
     if checkpoint:
-        _check_checkpoint(files, skip)
+        _check_checkpoint(files, skip, dry_run=dry_run)
+    _check_memory_file(how["memory_file"], {"--report": report, "--checkpoint": checkpoint})
     if on_duplicate == "none":
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -164,10 +167,8 @@ def command(
         "id_from": "content" if content_ids else None,
         "workers": workers,
         "op_type": op_type,
-        "max_delay": max_delay,
-        "batch": batch,
-        "lookups": lookups,
         "memory_bytes": memory << 20,
+        **how,
         **grouping,
     }
     purpose = {
@@ -192,11 +193,18 @@ def command(
             before = WrittenBefore(connection, index, now, saved, prefix=target.prefix)
         if start.is_finished:
             return _say_finished(index, start, checkpoint, as_json=as_json)
-        tally = Tally(_open_report(stack, report, start, files))
+        tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
         tally.resume(start.counts)
-        if create and not connection.client.indices.exists(index=index):
-            made = connection.simhash.create_index(index, text_field=text_fields, max_distance=max_distance)
-            note(f"created {index}, scheme {made.scheme}")
+        is_new = create and not connection.client.indices.exists(index=index)
+        if is_new:
+            made = connection.simhash.create_index(
+                index, text_field=text_fields, max_distance=max_distance, dry_run=dry_run
+            )
+            note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
+        if dry_run:
+            with closing(connection.simhash.ingest(index, (), **arguments, dry_run=True)) as checked:
+                if not is_new:
+                    list(checked)
         if saved:
             saved.record_index(IndexIdentity.read(connection.client, index))
         if start.lines:
@@ -205,7 +213,10 @@ def command(
         actions = IngestActions(islice(reader, skip, end), id_field, saved, before)
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
-            run.write(connection, index, arguments, tracker)
+            if dry_run:
+                run.try_out(connection, index, target, text_fields, tracker, workers=workers, is_new=is_new)
+            else:
+                run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
@@ -222,7 +233,15 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     return 1 if tally.failed else 0
 
 
-def _check_checkpoint(files: Sequence[str], skip: int) -> None:
+def _check_memory_file(path: str | None, outputs: Mapping[str, str | None]) -> None:
+    for name, other in outputs.items():
+        if path is not None and other is not None and Path(other).resolve() == Path(path).resolve():
+            raise click.UsageError(f"{name} and --memory-file are the same file: give each its own")
+
+
+def _check_checkpoint(files: Sequence[str], skip: int, *, dry_run: bool) -> None:
+    if dry_run:
+        raise click.UsageError("--dry-run writes nothing that --checkpoint could record: leave one of them out")
     if STDIN in files:
         raise click.UsageError("--checkpoint needs files: stdin cannot be read again from where it stopped")
     if skip:
@@ -231,7 +250,9 @@ def _check_checkpoint(files: Sequence[str], skip: int) -> None:
         )
 
 
-def _open_report(stack: ExitStack, path: str | None, start: Position, inputs: Sequence[str]) -> IO[str] | None:
+def _open_report(
+    stack: ExitStack, path: str | None, start: Position, inputs: Sequence[str], *, dry_run: bool
+) -> IO[str] | None:
     """Return the report file; what a killed run wrote into it after its checkpoint is cut off."""
     if path is None:
         return None
@@ -239,6 +260,8 @@ def _open_report(stack: ExitStack, path: str | None, start: Position, inputs: Se
         return sys.stdout
     file = Path(path)
     refuse_output(file, inputs=inputs)
+    if dry_run:
+        options.refuse_in_dry_run(path)
     mode = "a" if start.lines and file.exists() else "w"
     if mode == "a" and file.stat().st_size > start.report_bytes:
         with file.open("r+b") as held:

@@ -77,16 +77,12 @@ def command(
     index: str,
     name: str,
     text_fields: tuple[str, ...],
-    max_distance: int | None,
     scheme: Scheme | str | None,
-    prefix: str,
     *,
     component_template: bool,
     console: bool,
-    value: bool,
-    passages: bool,
-    derived_source: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Print the mapping, templates or Dev Tools text. Needs no server.
@@ -96,24 +92,16 @@ def command(
     """
     if component_template + bool(patterns) + console > 1 and not (console and patterns):
         raise click.UsageError("pass only one of --component-template, --index-template and --console")
-    arguments: dict[str, Any] = {
-        "scheme": scheme or DEFAULT_SCHEME,
-        "prefix": prefix,
-        "text_field": text_fields,
-        "max_distance": max_distance,
-        "value": value,
-        "passages": passages,
-        "derived_source": derived_source,
-    }
+    how |= {"scheme": scheme or DEFAULT_SCHEME, "text_field": text_fields}
     if console:
-        print_text(build_console_text(product, index=index, patterns=patterns, name=name, **arguments))
+        print_text(build_console_text(product, index=index, patterns=patterns, name=name, **how))
         return
     if component_template:
-        shown = build_component_template(**arguments)
+        shown = build_component_template(**how)
     elif patterns:
         shown = build_index_template(patterns, component=name)
     else:
-        shown = build_mapping(**arguments)
+        shown = build_mapping(**how)
     print_json(shown, indent=None if as_json else 2)
 
 
@@ -121,19 +109,9 @@ def build_console_text(
     product: str, *, index: str = "my-index", patterns: tuple[str, ...] = (), name: str = COMPONENT, **options: Any
 ) -> str:
     """
-    Return Dev Tools text that creates an index, adds the fields to one that exists, and stores the templates.
+    Return Dev Tools text that creates an index, adds the fields to an existing one, and stores the templates.
 
-    Args:
-        product:
-            ``"elasticsearch"`` or ``"opensearch"``.
-        index:
-            Name of the index.
-        patterns:
-            Patterns of the index template; by default all names that begin with *index* and a hyphen.
-        name:
-            Name of the component template.
-        options:
-            As for ``build_mapping``.
+    *patterns*: by default all names that begin with *index* and a hyphen. *options*: as for ``build_mapping``.
     """
     mapping = build_mapping(**options)
     template = build_index_template(list(patterns) or [f"{index}-*"], component=name)

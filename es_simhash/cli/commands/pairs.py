@@ -1,6 +1,4 @@
-"""
-``es-simhash pairs``: pairs of near-duplicates, in an index or between two indices.
-"""
+"""``es-simhash pairs``: pairs of near-duplicates, in an index or between two indices."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from es_simhash.cli.grouping_options import resources, verification
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, visible
-from es_simhash.lookup.verification import Verified
 
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 
@@ -42,19 +39,7 @@ EXAMPLES = [
 @resources
 @options.target
 @options.as_json
-def command(
-    index: str,
-    against: str | None,
-    format_: str | None,
-    preset: str | None,
-    verify: Verified | None,
-    max_distance: int | None,
-    threads: int | None,
-    memory_bytes: int | None,
-    target: Target,
-    *,
-    as_json: bool,
-) -> None:
+def command(index: str, against: str | None, format_: str | None, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
 
@@ -65,19 +50,9 @@ def command(
         raise click.UsageError("--json means --format jsonl: leave one of the two out")
     with (
         connect(target, index) as connection,
-        closing(
-            connection.simhash.pairs(
-                index,
-                against,
-                preset=preset,
-                verify=verify,
-                max_distance=max_distance,
-                threads=threads,
-                memory_bytes=memory_bytes,
-            )
-        ) as pairs,
+        closing(connection.simhash.pairs(index, against, **how)) as pairs,
     ):
-        columns = COLUMNS if preset is None and not verify else (*COLUMNS, "similarity")
+        columns = COLUMNS if how["preset"] is None and not how["verify"] else (*COLUMNS, "similarity")
         rows = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":
             rows.writeheader()

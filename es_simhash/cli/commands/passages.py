@@ -1,6 +1,4 @@
-"""
-``es-simhash passages``: the documents that share passages with a text or a document.
-"""
+"""``es-simhash passages``: the documents that share passages with a text or a document."""
 
 from __future__ import annotations
 
@@ -57,14 +55,10 @@ def command(
     text: str | None,
     file: str | None,
     document_id: str | None,
-    routing: str | None,
-    min_contained: float,
-    min_run: int,
-    size: int | None,
-    filter_query: Any,
     target: Target,
     *,
     as_json: bool,
+    **lookup: Any,
 ) -> int:
     """
     Find the documents of INDEX that share passages with TEXT: quotes, excerpts, texts inside texts.
@@ -74,13 +68,6 @@ def command(
     """
     if sum(given is not None for given in (text, file, document_id)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file and --id")
-    lookup: dict[str, Any] = {
-        "min_contained": min_contained,
-        "min_run": min_run,
-        "size": size,
-        "filter": filter_query,
-        "routing": routing,
-    }
     content = None if document_id is not None else read_text_argument(text, file)
     with connect(target, index) as connection:
         try:

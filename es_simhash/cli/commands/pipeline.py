@@ -1,6 +1,4 @@
-"""
-``es-simhash pipeline``: the ingest pipeline that computes fingerprints on the server, as JSON, as text, or installed.
-"""
+"""``es-simhash pipeline``: the ingest pipeline for fingerprints, printed as JSON or text, or installed."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import print_json, print_line, print_text, to_json
+from es_simhash.cli.output import dry_run_ending, print_json, print_line, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.pipeline.build import build_pipeline, build_search_template
 
@@ -23,6 +21,7 @@ _SETTING = """\
 EXAMPLES = [
     "es-simhash pipeline --text-field body > pipeline.json",
     "es-simhash pipeline news --text-field body --console",
+    "es-simhash pipeline news --install --use-as final --dry-run",
     "es-simhash pipeline news --install --use-as final",
     "es-simhash pipeline --search-template > search-template.json",
 ]
@@ -45,6 +44,7 @@ EXAMPLES = [
     help="With --install: let INDEX use it, for documents that name no other pipeline (default), or for every document "
     "after all other pipelines (final).",
 )
+@click.option("--dry-run", is_flag=True, help="With --install: prove it on probes, and store nothing.")
 @click.option(
     "--value/--no-value",
     default=True,
@@ -63,6 +63,7 @@ def command(
     *,
     console: bool,
     install: bool,
+    dry_run: bool,
     search_template: bool,
     value: bool,
     as_json: bool,
@@ -75,15 +76,27 @@ def command(
     FIELD has the features.
     """
     if search_template:
-        if install or text_fields or index is not None:
-            raise click.UsageError("--search-template takes no INDEX, --install and --text-field: any index can use it")
+        if install or dry_run or text_fields or index is not None:
+            raise click.UsageError(
+                "--search-template takes no INDEX, --install, --dry-run and --text-field: any index can use it"
+            )
         _print_template(target.prefix, name or f"{target.prefix}-candidates", console=console, as_json=as_json)
         return
     if install:
-        _install(index, name, use_as, target, text_fields, console=console, as_json=as_json)
+        if index is None:
+            raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
+        if console or text_fields:
+            given = "--console" if console else "--text-field"
+            raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
+        with connect(target, index) as connection:
+            installed = connection.simhash.put_pipeline(index, name=name, use_as=use_as, dry_run=dry_run)
+        users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
+        said = f"{'would store' if dry_run else 'stored'} pipeline {installed.name}, scheme {installed.scheme}{users}"
+        said += dry_run_ending(is_dry=dry_run)
+        print_json({**installed.to_dict(), "dry_run": dry_run}) if as_json else print_line(said)
         return
-    if use_as is not None:
-        raise click.UsageError("--use-as changes an index: pass --install too, and INDEX")
+    if use_as is not None or dry_run:
+        raise click.UsageError("--use-as and --dry-run go with --install: pass it too, and INDEX")
     if not text_fields:
         raise click.UsageError("pass --text-field FIELD, the field that the text comes from")
     pipeline = build_pipeline(
@@ -93,30 +106,6 @@ def command(
         print_text(_console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index"))
     else:
         print_json(pipeline, indent=None if as_json else 2)
-
-
-def _install(
-    index: str | None,
-    name: str | None,
-    use_as: Any,
-    target: Target,
-    text_fields: tuple[str, ...],
-    *,
-    console: bool,
-    as_json: bool,
-) -> None:
-    if index is None:
-        raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
-    if console or text_fields:
-        given = "--console" if console else "--text-field"
-        raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
-    with connect(target, index) as connection:
-        installed = connection.simhash.put_pipeline(index, name=name, use_as=use_as)
-    if as_json:
-        print_json(installed.to_dict())
-        return
-    users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
-    print_line(f"stored pipeline {installed.name}, scheme {installed.scheme}{users}")
 
 
 def _print_template(prefix: str, name: str, *, console: bool, as_json: bool) -> None:

@@ -1,6 +1,4 @@
-"""
-``es-simhash query``: the search that finds the candidates, to read or to paste, and what it is in other languages.
-"""
+"""``es-simhash query``: a lookup to paste, as Dev Tools text or in the forms of query bars."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -16,16 +14,87 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import FINGERPRINT, Target
-from es_simhash.cli.output import note, print_json, print_text, to_json, visible
-from es_simhash.cli.pasted import FORMS, SELECTIONS, check_form, esql_text, field_kind, query_bar_text, script_text
+from es_simhash.cli.output import count, note, print_json, print_text, to_json, visible
 from es_simhash.cli.texts import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.paste_esql import with_distances
+from es_simhash.lookup.paste import Language, Selection, build_query_bar
+from es_simhash.lookup.paste_esql import MOST_ROWS, FieldKind, build_esql, distance_source, with_distances
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
 from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
-from es_simhash.lookup.query import build_query, build_query_of
+from es_simhash.lookup.query import build_query, build_query_of, check_filter
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits
+
+FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")
+"""The options that choose a form; each is a flag of this name."""
+
+SELECTIONS = get_args(Selection)
+
+_BARS = ("kql", "lucene")
+
+
+def check_form(
+    forms: Sequence[str],
+    *,
+    console: bool,
+    as_json: bool,
+    filter: Any,
+    exclude_ids: Sequence[str],
+    one_per_group: bool,
+    plans: int,
+    is_selection: bool,
+    **_: Any,
+) -> str | None:
+    """Return the one of *forms* that was chosen, or ``None``; raise UsageError if options do not go together."""
+    names = [f"--{each.replace('_', '-')}" for each in forms]
+    if len(forms) > 1:
+        raise click.UsageError(f"pass one of {', '.join(names)}, not several")
+    form = forms[0] if forms else None
+    if as_json and (form or console):
+        raise click.UsageError(f"pass {'--console' if console else names[0]} or --json, not both")
+    if one_per_group and form != "esql":
+        raise click.UsageError("--one-per-group needs --esql")
+    if is_selection and form not in _BARS:
+        raise click.UsageError("--group, --group-of and --only need --kql or --lucene")
+    if form in _BARS and (console or filter is not None or exclude_ids):
+        raise click.UsageError(f"{names[0]} is text for a query bar: it takes no --console, --filter or --exclude-id")
+    if form and plans > 1:
+        raise click.UsageError(f"pass --plans or {names[0]}, not both")
+    if form and not console and filter is not None:
+        raise click.UsageError(f"--filter with {names[0]} needs --console: a filter is a part of the request")
+    return form
+
+
+def esql_text(index: str, fingerprint: int, *, console: bool, filter: Any, size: int | None, **options: Any) -> str:
+    """Return a lookup in ES|QL, or the request of it for Dev Tools. The other options are those of ``build_esql``."""
+    text = build_esql(index, fingerprint, size=size or MOST_ROWS, **options)
+    note("the text needs Elasticsearch 9.3 or later, with --one-per-group 9.4; OpenSearch has no ES|QL")
+    if not console:
+        return text
+    body: dict[str, Any] = {"query": text}
+    if filters := check_filter(filter):
+        body["filter"] = {"bool": {"filter": filters}}
+    return f"POST /_query\n{to_json(body, indent=2)}"
+
+
+def query_bar_text(language: Language, *, group: str | None, only: Selection | None, **options: Any) -> str:
+    """Return text for the query bar of Kibana or Dashboards. The other options are those of ``build_query_bar``."""
+    text = build_query_bar(language, group=group, only=only, **options)
+    if options.get("fingerprint") is not None:
+        note("the text shows candidates: all near-duplicates, and documents that are farther away")
+    return text
+
+
+def script_text(form: str, fingerprint: int, *, prefix: str) -> str:
+    """Return the script of a runtime field or script field, for the editor of a data view or index pattern."""
+    note("the type of the field is Long in Kibana, and number in Dashboards")
+    return distance_source(field_kind(form), fingerprint, prefix=prefix)
+
+
+def field_kind(form: str) -> FieldKind:
+    """Return the kind of field that *form* names."""
+    return "runtime" if form == "runtime_field" else "script"
+
 
 _SOME_DOCUMENTS = 1_000_000
 _PAGE = 1_000
@@ -107,20 +176,10 @@ def command(
     group_of: str | None,
     only: Any,
     max_distance: int | None,
-    size: int | None,
-    filter_query: Any,
-    exclude_ids: tuple[str, ...],
-    documents: int,
-    plans: int,
-    index: str,
     target: Target,
     *,
     lines: bool,
-    scripts: bool,
-    console: bool,
-    one_per_group: bool,
-    as_json: bool,
-    **flags: bool,
+    **how: Any,
 ) -> None:
     """
     Print the search for a text, a fingerprint or a document, for either product.
@@ -143,37 +202,16 @@ def command(
         raise click.UsageError(
             "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of and --only"
         )
-    form: Any = check_form(
-        [name for name in FORMS if flags[name]],
-        console=console,
-        as_json=as_json,
-        filter_query=filter_query,
-        exclude_ids=exclude_ids,
-        one_per_group=one_per_group,
-        plans=plans,
-        is_selection=any(each is not None for each in (group, group_of, only)),
-    )
-    if plans > 1 and not console:
+    is_selection = any(each is not None for each in (group, group_of, only))
+    form: Any = check_form([name for name in FORMS if how.pop(name)], is_selection=is_selection, **how)
+    if how["plans"] > 1 and not how["console"]:
         raise click.UsageError("--plans needs --console: without it the output is one search")
-    if lines and (console or form is not None):
+    if lines and (how["console"] or form is not None):
         raise click.UsageError("--lines prints searches as JSON: leave out --console and the other forms")
-    wanted = _Wanted(
-        index=index,
-        target=target,
-        form=form,
-        max_distance=DEFAULT_MAX_DISTANCE if max_distance is None else max_distance,
-        size=size,
-        filter_query=filter_query,
-        exclude_ids=exclude_ids,
-        documents=documents,
-        plans=plans,
-        scripts=scripts,
-        console=console,
-        one_per_group=one_per_group,
-        as_json=as_json,
-    )
+    distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
+    wanted = _Wanted(target=target, form=form, max_distance=distance, **how)
     if group_of is not None:
-        group = _group_of(target, index, group_of)
+        group = _group_of(target, wanted.index, group_of)
     if group is not None or only is not None:
         print_text(query_bar_text(form, group=group, only=only, prefix=target.prefix))
     elif lines:
@@ -182,8 +220,8 @@ def command(
         _print_terms_lookup(wanted, document_id)
     else:
         if document_id is not None:
-            with connect(target, index) as connection:
-                fingerprint = connection.simhash.get_fingerprint(index, document_id)
+            with connect(target, wanted.index) as connection:
+                fingerprint = connection.simhash.get_fingerprint(wanted.index, document_id)
         elif fingerprint is None:
             fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
         _print_lookup(wanted, fingerprint)
@@ -198,7 +236,7 @@ class _Wanted:
     form: Any
     max_distance: int
     size: int | None
-    filter_query: Any
+    filter: Any
     exclude_ids: tuple[str, ...]
     documents: int
     plans: int
@@ -212,7 +250,7 @@ class _Wanted:
         """The arguments of ``build_query`` and ``build_query_of`` that are always the same."""
         return {
             "max_distance": self.max_distance,
-            "filter": self.filter_query,
+            "filter": self.filter,
             "exclude_ids": self.exclude_ids,
             "prefix": self.target.prefix,
             "size": self.size or _PAGE,
@@ -261,7 +299,7 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
             exclude_ids=wanted.exclude_ids,
             one_per_group=wanted.one_per_group,
             size=wanted.size,
-            filter_query=wanted.filter_query,
+            filter=wanted.filter,
             **shared,
         )
         print_text(text)
@@ -309,4 +347,4 @@ def _fingerprint(text: str, scheme: Scheme | str | None) -> int:
 
 def _describe(estimate: PlanEstimate) -> str:
     plan = estimate.plan
-    return f"lookup plan {plan.name} ({plan.terms:,} terms, about {estimate.hits:,.0f} candidates)"
+    return f"lookup plan {plan.name} ({count(plan.terms, 'term')}, about {estimate.hits:,.0f} candidates)"

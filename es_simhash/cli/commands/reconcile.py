@@ -1,6 +1,4 @@
-"""
-``es-simhash reconcile``: group fields that disagree with the rule, rewritten.
-"""
+"""``es-simhash reconcile``: group fields that disagree with the rule, rewritten."""
 
 from __future__ import annotations
 
@@ -14,14 +12,23 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, resources
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, error, failures_as_json, print_failures, print_json, print_line, warn
+from es_simhash.cli.output import (
+    count,
+    dry_run_ending,
+    error,
+    failures_as_json,
+    print_failures,
+    print_json,
+    print_line,
+    warn,
+)
 from es_simhash.cli.stopping import say_if_stopped
 
 EXAMPLES = [
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
     "es-simhash reconcile news --canonical published --preset near --dry-run",
-    "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --canonical published",
+    "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes",
 ]
 
 
@@ -32,7 +39,11 @@ EXAMPLES = [
 @click.option(
     "--regroup",
     is_flag=True,
-    help="Change the recorded grouping to the one that the other options ask for. Run it again if it was stopped.",
+    help="Change the recorded grouping to the one that the other options ask for; needs --yes. Run it again if it was "
+    "stopped.",
+)
+@click.option(
+    "-y", "--yes", is_flag=True, help="With --regroup: do it. Without --yes the command says what it would do."
 )
 @grouping_option
 @resources
@@ -40,15 +51,14 @@ EXAMPLES = [
 @options.as_json
 def command(
     index: str,
-    since: str | None,
     grouping: dict[str, Any],
-    threads: int | None,
-    memory_bytes: int | None,
     target: Target,
     *,
     dry_run: bool,
     regroup: bool,
+    yes: bool,
     as_json: bool,
+    **how: Any,
 ) -> int:
     """
     Rewrite the group fields of INDEX that disagree with its rule.
@@ -57,23 +67,19 @@ def command(
     several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
     nothing.
     """
+    if yes and (dry_run or not regroup):
+        raise click.UsageError("--yes goes with --regroup; leave it out, or --dry-run")
+    dry_run = dry_run or (regroup and not yes)
     with connect(target, index) as connection, say_if_stopped():
-        report = connection.simhash.reconcile(
-            index,
-            since=since,
-            dry_run=dry_run,
-            regroup=regroup,
-            threads=threads,
-            memory_bytes=memory_bytes,
-            **grouping,
-        )
+        report = connection.simhash.reconcile(index, dry_run=dry_run, regroup=regroup, **how, **grouping)
     if as_json:
-        print_json(asdict(report) | {"failures": failures_as_json(report.failures)})
+        print_json(asdict(report) | {"dry_run": dry_run, "failures": failures_as_json(report.failures)})
     else:
         verb = "would be rewritten" if dry_run else "rewritten"
         print_line(
             f"{index}: {count(report.documents, 'document')}, {count(report.groups, 'group')}, "
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
+            f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
         )
         if report.untagged:
             would = "would lose" if dry_run else "lost"

@@ -1,6 +1,4 @@
-"""
-``es-simhash report``: a page about the near-duplicates of an index.
-"""
+"""``es-simhash report``: a page about the near-duplicates of an index."""
 
 from __future__ import annotations
 
@@ -32,30 +30,14 @@ EXAMPLES = [
 @options.time_field
 @options.source_field
 @click.option(
-    "-t",
-    "--text-field",
-    metavar="FIELD",
-    help="Field whose text is shown. Default: the fields that the index records.",
+    "-t", "--text-field", metavar="FIELD", help="Field whose text is shown. Default: the fields that the index records."
 )
 @options.counted_filter
 @click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the page.")
 @options.sample(1_000)
 @options.target
 @options.as_json
-def command(
-    index: str,
-    out: str,
-    time_field: str | None,
-    source_field: str | None,
-    text_field: str | None,
-    filter_query: Any,
-    language: str,
-    sample: int,
-    seed: int,
-    target: Target,
-    *,
-    as_json: bool,
-) -> None:
+def command(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
 
@@ -67,15 +49,7 @@ def command(
     refuse_output(out, inputs=[], kind="page")
     require_drawing()
     with connect(target, index) as connection:
-        report = connection.simhash.report(
-            index,
-            time_field=time_field,
-            source_field=source_field,
-            text_field=text_field,
-            filter=filter_query,
-            sample=sample,
-            seed=seed,
-        )
+        report = connection.simhash.report(index, **how)
     write_whole(Path(out), [report.html(language=language)])
     if as_json:
         print_json(report.to_dict(), indent=2)

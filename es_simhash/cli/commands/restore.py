@@ -1,6 +1,4 @@
-"""
-``es-simhash restore``: removed documents put back.
-"""
+"""``es-simhash restore``: removed documents put back."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.duplicates import Regrouped
 from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
+from es_simhash.cli.output import SHOWN_FAILURES, count, dry_run_ending, error, failures_as_json, print_json, print_line
 from es_simhash.cli.progress import Tracker
-from es_simhash.cli.regrouped import Regrouped
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import check_archive, read_archive
@@ -41,7 +39,7 @@ _WORDS = {
 @click.command(cls=Manual, examples=EXAMPLES)
 @click.argument("archives", metavar="ARCHIVE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--index", metavar="NAME", help="Put all documents into this index, not where they were removed from.")
-@click.option("--dry-run", is_flag=True, help="Change nothing, and say what would be done.")
+@options.dry_run
 @options.report_file("--report", help="Write the outcome of each document here, as JSON Lines.")
 @options.target
 @options.as_json
@@ -69,9 +67,9 @@ def command(
             for each in records:
                 counts.add(each)
     if as_json:
-        print_json({"documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
+        print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
-        print_line(counts.sentence())
+        print_line(counts.sentence() + dry_run_ending(is_dry=dry_run))
         regrouped.print()
     unsettled = regrouped.complain()
     cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]

@@ -1,6 +1,4 @@
-"""
-``es-simhash review``: a plan of removal for people to judge.
-"""
+"""``es-simhash review``: a plan of removal for people to judge."""
 
 from __future__ import annotations
 
@@ -9,9 +7,9 @@ from pathlib import Path
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.lines import Lines
 from es_simhash.cli.manual import Manual
-from es_simhash.cli.output import note, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.tables import Lines
 from es_simhash.removal.files import refuse_output, write_whole
 from es_simhash.removal.review import Review
 
@@ -47,7 +45,9 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
         refuse_output(html, inputs=[plan], kind="page")
         write_whole(Path(html), review.html())
         if not as_json:
-            print_line(f"{review.summary.total.removals:,} removals are shown in {html}: open it in a browser")
+            number = review.summary.total.removals
+            said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
+            print_line(f"{said}: open it in a browser")
     if as_json:
         print_json(review.to_dict())
     elif html is None:
@@ -55,5 +55,5 @@ def command(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
             for line in review.text(limit=limit):
                 lines.print(line)
         if (rest := review.summary.total.removals - limit) > 0:
-            note(f"{rest:,} more removals: raise --limit, or write a page with --html FILE")
+            note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
     return 0

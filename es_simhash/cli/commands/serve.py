@@ -1,6 +1,4 @@
-"""
-``es-simhash serve``: a local server that keeps its data.
-"""
+"""``es-simhash serve``: a local server that keeps its data."""
 
 from __future__ import annotations
 

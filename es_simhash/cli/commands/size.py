@@ -1,10 +1,8 @@
-"""
-``es-simhash size``: what an index of so many documents takes, and what to set.
-"""
+"""``es-simhash size``: what an index of so many documents takes, and what to set."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -85,19 +83,10 @@ EXAMPLES = [
 @options.target
 @options.as_json
 def command(
-    index: str | None,
-    documents: int | None,
-    max_distance: int,
-    shards: int | None,
-    replicas: int | None,
-    document_bytes: int | None,
-    target: Target,
-    *,
-    no_scripts: bool,
-    as_json: bool,
+    index: str | None, document_bytes: int | None, target: Target, *, no_scripts: bool, as_json: bool, **how: Any
 ) -> None:
     """
-    Print what an index takes: disk, memory of the client, the cost of a lookup, and what to set.
+    Estimate the disk of an index, the memory of the client, the cost of a lookup, and the settings to use.
 
     With INDEX its real size is read, and the numbers are for that index, or for it with more --documents. Each number
     says whether it was measured or modelled, and up to how many documents. Writes nothing.
@@ -105,32 +94,18 @@ def command(
     from es_simhash.quality.sizing import PRODUCTS, estimate_size  # noqa: PLC0415 -- loads numpy
 
     product = next((each for each in PRODUCTS if each == target.server.product), None)
+    how["scripts"] = not no_scripts
     if index is None:
-        if documents is None:
+        if how["documents"] is None:
             raise click.UsageError("give --documents, the name of an index, or both")
-        size = estimate_size(
-            documents,
-            max_distance=max_distance,
-            product=product,
-            shards=shards,
-            replicas=1 if replicas is None else replicas,
-            document_bytes=document_bytes or 0,
-            scripts=not no_scripts,
-        )
+        how["replicas"] = 1 if how["replicas"] is None else how["replicas"]
+        size = estimate_size(product=product, document_bytes=document_bytes or 0, **how)
     else:
         if document_bytes is not None:
             raise click.UsageError("--document-bytes is for a size without INDEX: leave one of the two out")
         with connect(target, index) as connection:
             product = next(each for each in PRODUCTS if each == connection.product)
-            size = connection.simhash.size(
-                index,
-                documents=documents,
-                max_distance=max_distance,
-                product=product,
-                shards=shards,
-                replicas=replicas,
-                scripts=not no_scripts,
-            )
+            size = connection.simhash.size(index, product=product, **how)
     if as_json:
         print_json(size.to_dict(), indent=2)
     else:

@@ -1,6 +1,4 @@
-"""
-``es-simhash stats``: how many documents, duplicates and groups an index has.
-"""
+"""``es-simhash stats``: how many documents, duplicates and groups an index has."""
 
 from __future__ import annotations
 
@@ -39,16 +37,7 @@ EXAMPLES = [
 @options.counted_filter
 @options.target
 @options.as_json
-def command(
-    index: str,
-    time_field: str | None,
-    source_field: str | None,
-    text_field: str | None,
-    filter_query: Any,
-    target: Target,
-    *,
-    as_json: bool,
-) -> None:
+def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
@@ -56,9 +45,7 @@ def command(
     two searches for every 10,000 groups. Writes nothing.
     """
     with connect(target, index) as connection:
-        stats = connection.simhash.stats(
-            index, time_field=time_field, source_field=source_field, text_field=text_field, filter=filter_query
-        )
+        stats = connection.simhash.stats(index, **how)
     if as_json:
         print_json(stats.to_dict(), indent=2)
     else:

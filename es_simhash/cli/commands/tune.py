@@ -1,9 +1,8 @@
-"""
-``es-simhash tune``: which scheme, distance and preset suit the texts of an index.
-"""
+"""``es-simhash tune``: which scheme, distance and preset suit the texts of an index."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -116,7 +115,9 @@ def _show(found: Tuning, index: str) -> None:
     for line in found.notes:
         note(f"note: {line}")
     if found.recommended is not None:
-        print_line(f"recommended: {found.recommended} (es-simhash find {index} --preset {found.recommended} ...)")
+        print_line(
+            f"recommended: {found.recommended} (es-simhash find {shlex.quote(index)} --preset {found.recommended} ...)"
+        )
 
 
 def _share(value: float | None) -> str:

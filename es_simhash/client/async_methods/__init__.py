@@ -1,3 +1,1 @@
-"""
-The methods of the async client: generated from ``sync_methods`` by ``tools/generate_async_client.py``.
-"""
+"""The async client's methods, generated from ``sync_methods`` by ``tools/generate_async_client.py``."""

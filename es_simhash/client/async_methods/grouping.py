@@ -2,13 +2,15 @@
 """
 Methods that write documents with their fingerprints, and that make, read and use groups.
 
-A flow is imported when its method is first called, so that a program that only looks up does not load the others.
+A flow is imported when its method is first called, so that a program that only looks up does not load the
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_fields
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.decide import OnDuplicate
     from es_simhash.ingest.source_flow import IdFrom as IngestIdFrom, OpType
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.memory_options import Lookups
-    from es_simhash.lookup.verification import Verified
+    from es_simhash.lookup.options import Lookups, Verified
     from es_simhash.texts.presets import Preset
 
 
@@ -103,6 +104,8 @@ class AsyncGroupingMethods(AsyncBase):
         batch: int = 500,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
+        memory_file: str | PathLike[str] | None = None,
+        dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Written, None]:
         """
@@ -111,8 +114,8 @@ class AsyncGroupingMethods(AsyncBase):
         A document is a duplicate if it is within max_distance of one that was written before, in the same batch or not
         yet visible to searches included. Documents are written only as the reports are read. What the server refuses
         because it is busy is sent again; any other refusal is reported, and the other documents are still written.
-        Several writers at once may miss each other's latest documents; :meth:`reconcile` corrects that. See
-        docs/dedup.md.
+        Before an error all outcomes that are known are reported, so positions may be missing. Several writers at once
+        may miss each other's latest documents; :meth:`reconcile` corrects that. See docs/dedup.md.
 
         Args:
             index:
@@ -130,8 +133,8 @@ class AsyncGroupingMethods(AsyncBase):
                 Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
                 document that is at least as long: of the index, of the same batch, or written before by this ingest.
                 With ``"skip"`` they are not written, with ``"tag"`` they get the field ``simhash.contained_in``. The
-                index needs passages. Where the longer one comes in a later batch, ``dedupe(contained=...)`` finds
-                that. See docs/passages.md.
+                index needs passages. Where the longer one comes in a later batch, ``tag_duplicates(contained=...)``
+                finds that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
                 measured together. An explicit max_distance or verify overrides the preset.
@@ -178,8 +181,14 @@ class AsyncGroupingMethods(AsyncBase):
                 not possible. ``"auto"``: ask the server, and change to memory once enough documents have come for it
                 to be faster. The decisions are the same. See docs/dedup.md.
             memory_bytes:
-                Most memory for these fingerprints, 35 to 76 bytes each; by default 1 GiB. If they need more,
-                ``"auto"`` asks the server, and ``"memory"`` is an error.
+                Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
+                If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
+            memory_file:
+                A file in which these fingerprints are left for the next ingest, which then reads only what changed
+                since. It is readable by its owner alone, and read anew where it does not fit the index. A file that is
+                there is used at once, also with ``"auto"``.
+            dry_run:
+                Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -192,7 +201,7 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.groups.rule import GroupingRequest
         from es_simhash.ingest.ingest_flow import ingest
         from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
-        from es_simhash.lookup.memory_options import LookupRequest
+        from es_simhash.lookup.options import LookupRequest
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = IngestOptions(
@@ -204,11 +213,15 @@ class AsyncGroupingMethods(AsyncBase):
             workers=workers,
             max_delay=max_delay,
             op_type=op_type,
-            lookup=LookupRequest(lookups, memory_bytes),
+            lookup=LookupRequest(lookups, memory_bytes, memory_file),
             contained=contained,
         )
         sizes = IngestSizes(documents=batch)
-        return self._feed(documents, lambda items: ingest(self._context, index, items, options, sizes=sizes), progress)
+        return self._feed(
+            documents,
+            lambda items: ingest(self._context, index, items, options, sizes=sizes, dry_run=dry_run),
+            progress,
+        )
 
     async def reconcile(
         self,
@@ -319,8 +332,8 @@ class AsyncGroupingMethods(AsyncBase):
                 or whose text cannot be read. By default texts are not compared, and the groups are what the documents
                 say.
             contained:
-                Also return, in ``contained`` of each group, the documents that ``dedupe(contained=...)`` has tagged as
-                contained in its canonical.
+                Also return, in ``contained`` of each group, the documents that
+                ``tag_duplicates(contained=...)`` has tagged as contained in its canonical.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 

@@ -1,22 +1,19 @@
 # Generated from sync_methods/lookup.py by tools/generate_async_client.py: change that file, then run `make client`.
-"""
-Methods that look something up in an index: near-duplicates, plans, one fingerprint.
-"""
+"""Methods that look something up in an index: near-duplicates, plans, one fingerprint."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from os import PathLike
 
 from es_simhash.client.base import AsyncBase, Filter
 from es_simhash.lookup import find_flow as finding
+from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
-from es_simhash.lookup.find_of_flow import find_of, read_fingerprint
-from es_simhash.lookup.memory_options import LookupRequest, Lookups
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import OnIncomplete, Options
+from es_simhash.lookup.options import LookupRequest, Lookups, OnIncomplete, Options, Verify
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.plan_cost import PlanEstimate
-from es_simhash.lookup.verification import Verify
 from es_simhash.texts.presets import Preset
 from es_simhash.transport.names import Index
 
@@ -168,6 +165,7 @@ class AsyncLookupMethods(AsyncBase):
         on_incomplete: OnIncomplete = "raise",
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
+        memory_file: str | PathLike[str] | None = None,
     ) -> list[NearDups | Exception]:
         """
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
@@ -178,7 +176,8 @@ class AsyncLookupMethods(AsyncBase):
         With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
         a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
         ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
-        1 GiB, which is enough for 14 million.
+        1 GiB, which is enough for 40 million. With *memory_file* they are left in this file, and a later call reads
+        only what changed since; a file that is there is used at once. That refreshes *index*. See docs/lookup.md.
 
         Raises:
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
@@ -197,7 +196,9 @@ class AsyncLookupMethods(AsyncBase):
             on_incomplete=on_incomplete,
         )
         return await self._run(
-            find_many(self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes))
+            find_many(
+                self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes, memory_file)
+            )
         )
 
     def stream_near_dups_many(
@@ -218,6 +219,7 @@ class AsyncLookupMethods(AsyncBase):
         on_incomplete: OnIncomplete = "raise",
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
+        memory_file: str | PathLike[str] | None = None,
     ) -> AsyncGenerator[NearDups | Exception, None]:
         """
         Yield what :meth:`find_near_dups_many` would return, in order and as it is found.
@@ -236,7 +238,7 @@ class AsyncLookupMethods(AsyncBase):
             preset=preset,
             on_incomplete=on_incomplete,
         )
-        request = LookupRequest(lookups, memory_bytes)
+        request = LookupRequest(lookups, memory_bytes, memory_file)
         return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
 
     def stream_near_dups(

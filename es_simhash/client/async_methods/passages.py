@@ -1,7 +1,5 @@
 # Generated from sync_methods/passages.py by tools/generate_async_client.py: change that file, then run `make client`.
-"""
-Methods that look passages up: documents that share runs of text with a text.
-"""
+"""Methods that look passages up: documents that share runs of text with a text."""
 
 from __future__ import annotations
 

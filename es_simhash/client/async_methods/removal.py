@@ -1,9 +1,5 @@
 # Generated from sync_methods/removal.py by tools/generate_async_client.py: change that file, then run `make client`.
-"""
-Methods that remove duplicates: plan, apply, restore, dedupe.
-
-A flow is imported when its method is first called, so that a program that only looks up does not load the others.
-"""
+"""Methods that remove duplicates: plan, apply, tag, restore; each imports its flow on first call."""
 
 from __future__ import annotations
 
@@ -20,9 +16,8 @@ if TYPE_CHECKING:
     from es_simhash.groups.order import Canonical
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import Rule
-    from es_simhash.lookup.verification import Verified
-    from es_simhash.removal.dedupe_flow import Action
-    from es_simhash.removal.results import Deduped, RemovalPlan, Restored
+    from es_simhash.lookup.options import Verified
+    from es_simhash.removal.results import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.presets import Preset
 
 
@@ -121,9 +116,10 @@ class AsyncRemovalMethods(AsyncBase):
         path: str | os.PathLike[str],
         *,
         archive: str | os.PathLike[str],
+        dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
-    ) -> AsyncGenerator[Deduped, None]:
+    ) -> AsyncGenerator[DuplicateResult, None]:
         """
         Delete what the plan in the file *path* names, and yield a record of each line.
 
@@ -137,6 +133,8 @@ class AsyncRemovalMethods(AsyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            dry_run:
+                Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
                 As for :meth:`restore`.
             progress:
@@ -148,16 +146,14 @@ class AsyncRemovalMethods(AsyncBase):
         """
         from es_simhash.removal.apply_flow import apply_removal
 
-        flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped)
+        flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped, dry_run=dry_run)
         return self._stream(flow, progress)
 
-    def dedupe(
+    def tag_duplicates(
         self,
         index: Index,
         *,
-        action: Action = "tag",
-        dry_run: bool = True,
-        archive: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
@@ -166,74 +162,36 @@ class AsyncRemovalMethods(AsyncBase):
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
         contained: float | None = None,
-        filter: Filter = None,
-        min_similarity: float | None = None,
-        limit: int | None = None,
-        max_share: float = 0.2,
-        protect: str | None = None,
-        show: Sequence[str] = (),
-        on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
-    ) -> AsyncGenerator[Deduped, None]:
+    ) -> AsyncGenerator[DuplicateResult, None]:
         """
-        Tag or delete the duplicates that *index* holds, and yield a record of each; by default only show them.
-
-        The canonical of each group stays, or the document that contains others. Deleting is :meth:`plan_removal` and
-        :meth:`apply_removal` in one: the plan is a file beside the archive, and is deleted when all is done. A run that
-        was ended or killed goes on when it is given the same archive; then its plan is applied, whatever the other
-        arguments are now.
+        Tag the duplicates that *index* holds, as :meth:`reconcile` does, and yield a record of each.
 
         Args:
             index:
                 Name, list of names, alias or data stream.
-            action:
-                ``"tag"``, as :meth:`reconcile`, or ``"delete"``. With *contained*, a tag is the field
-                ``simhash.contained_in``, and tags that are right no longer are removed.
             dry_run:
-                Change nothing, and yield what would be done; the guard rails are left out.
-            archive:
-                File that keeps the documents; needed to delete, and of no use else.
+                Change nothing, and yield what would be done.
             preset, verify, max_distance, rule, canonical, per, within:
-                As for :meth:`reconcile`, and for ``"delete"`` as for :meth:`plan_removal`.
+                As for :meth:`reconcile`, and with *contained* as for :meth:`plan_removal`.
             contained:
-                As for :meth:`plan_removal`: tag or delete the documents that add nothing to another one.
-            filter, min_similarity, limit, max_share, protect, show:
-                For ``"delete"``, as for :meth:`plan_removal`.
-            on_regrouped:
-                For ``"delete"``, as for :meth:`restore`.
+                As for :meth:`plan_removal`: tag instead the documents that add nothing to another one. The tag is the
+                field ``simhash.contained_in``, and tags that are right no longer are removed.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
-            InvalidInputError: If an argument cannot be used, or documents would be deleted without an archive.
-            GuardRailError: If more would be deleted than *max_share*.
+            InvalidInputError: If an argument cannot be used, or the index has another grouping.
         """
         from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.removal.dedupe_flow import check_action, delete_duplicates, show_duplicates, tag_duplicates
         from es_simhash.removal.plan_flow import PlanOptions
-        from es_simhash.removal.tags_flow import tag_contained
+        from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 
-        check_action(action, archive, dry_run=dry_run, on_regrouped=on_regrouped)
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
-        if action == "tag" and contained is not None:
-            tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-            return self._stream(tag_contained(self._context, index, tags, dry_run=dry_run), progress)
-        if action == "tag":
+        if contained is None:
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
-        options = PlanOptions(
-            grouping=request,
-            contained=contained,
-            filter=filter,
-            min_similarity=min_similarity,
-            limit=limit,
-            max_share=max_share,
-            protect=protect,
-            show=show,
-        )
-        if archive is None:
-            return self._stream(show_duplicates(self._context, index, options), progress)
-        flow = delete_duplicates(self._context, index, options, archive, on_regrouped=on_regrouped)
-        return self._stream(flow, progress)
+        tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
+        return self._stream(tag_contained(self._context, index, tags, dry_run=dry_run), progress)
 
     def restore(
         self,

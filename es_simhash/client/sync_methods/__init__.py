@@ -1,6 +1,6 @@
 """
-The methods of the sync client, one module for each room of ``flows``: lookup, grouping, removal, upkeep.
+The methods of the sync client, one module for each subject, such as lookup, grouping and removal.
 
-A method checks nothing and decides nothing: it packs its arguments and hands a flow to the base class. The modules of
-``async_methods`` are generated from these by ``tools/generate_async_client.py``.
+A method decides nothing: it packs its arguments and hands a flow to the base class. ``async_methods`` is
+generated from these modules by ``tools/generate_async_client.py``.
 """

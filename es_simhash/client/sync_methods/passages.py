@@ -1,6 +1,4 @@
-"""
-Methods that look passages up: documents that share runs of text with a text.
-"""
+"""Methods that look passages up: documents that share runs of text with a text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Methods about the quality of fingerprints and matches in an index: what is wrong, what to choose, and why.
-"""
+"""Methods about the quality of fingerprints and matches: what is wrong, what to choose, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from es_simhash.transport.protocol import OnProgress
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation
     from es_simhash.quality.health import Diagnosis
-    from es_simhash.quality.templates import Boilerplate
+    from es_simhash.quality.learn import Boilerplate
     from es_simhash.quality.tuning import Tuning
 
 

@@ -1,8 +1,4 @@
-"""
-Methods that give the numbers of an index, and a report about it.
-
-A flow is imported when its method is first called, so that a program that only looks up does not load the others.
-"""
+"""Methods that give the numbers of an index and a report; each imports its flow on first call."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
 from es_simhash.transport.names import Index
 
 if TYPE_CHECKING:
-    from es_simhash.quality.report.data import IndexReport
+    from es_simhash.quality.report.page import IndexReport
     from es_simhash.quality.sizing import Product, Size
     from es_simhash.quality.stats import Stats
 

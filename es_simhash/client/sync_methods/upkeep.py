@@ -1,8 +1,4 @@
-"""
-Methods that create, check, fill and clean indices.
-
-A flow is imported when its method is first called, so that a program that only looks up does not load the others.
-"""
+"""Methods that create, check, fill and clean indices; each imports its flow on first call."""
 
 from __future__ import annotations
 
@@ -19,9 +15,9 @@ from es_simhash.transport.protocol import OnProgress
 if TYPE_CHECKING:
     from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
     from es_simhash.upkeep.check_flow import IndexCheck
-    from es_simhash.upkeep.follow_report import FollowReport
-    from es_simhash.upkeep.progress import BackfillProgress
-    from es_simhash.upkeep.remove_flow import Removal
+    from es_simhash.upkeep.follow_options import FollowReport
+    from es_simhash.upkeep.ledger import BackfillProgress
+    from es_simhash.upkeep.remove_flow import RemovedFields
 
 
 class UpkeepMethods(SyncBase):
@@ -38,6 +34,7 @@ class UpkeepMethods(SyncBase):
         passages: bool = False,
         mappings: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
     ) -> IndexSettings:
         """
         Create *index* with our fields, and return what its mapping now records.
@@ -59,6 +56,8 @@ class UpkeepMethods(SyncBase):
                 Mapping of the caller's own fields; kept as it is.
             settings:
                 Index settings, such as ``{"number_of_shards": 1}``.
+            dry_run:
+                Create nothing, and return what would be recorded.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
@@ -66,7 +65,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.setup_flow import create_index
 
         ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
-        return self._run(create_index(self._context, index, ours, mappings, settings))
+        return self._run(create_index(self._context, index, ours, mappings, settings, dry_run=dry_run))
 
     def put_mapping(
         self,
@@ -77,9 +76,10 @@ class UpkeepMethods(SyncBase):
         max_distance: int | None = None,
         value: bool | None = None,
         passages: bool | None = None,
+        dry_run: bool = False,
     ) -> list[str]:
         """
-        Add our fields to indices that exist; return the names of those changed.
+        Add our fields to indices that exist; return the names of those changed, or with *dry_run* to be changed.
 
         What is not given stays as an index records it; the caller's own fields and ``_meta`` keys stay too. Arguments
         are those of :meth:`create_index`. Where passages are added to documents, :meth:`find_passages` is an error
@@ -90,11 +90,14 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.upkeep.setup_flow import put_mapping
 
-        return self._run(
-            put_mapping(self._context, index, scheme, text_field, max_distance, value=value, passages=passages)
+        flow = put_mapping(
+            self._context, index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
         )
+        return self._run(flow)
 
-    def put_pipeline(self, index: Index, *, name: str | None = None, use_as: UseAs | None = None) -> InstalledPipeline:
+    def put_pipeline(
+        self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
+    ) -> InstalledPipeline:
         """
         Store an ingest pipeline that computes the fingerprints of what is written to *index*, by any program.
 
@@ -109,6 +112,8 @@ class UpkeepMethods(SyncBase):
             use_as:
                 ``"final"``: every document passes it, after all other pipelines, so it reads the text that is stored;
                 ``"default"``: documents that name no other pipeline pass it. By default it is only stored.
+            dry_run:
+                Prove it on the probes, and store nothing.
 
         Raises:
             SchemeError: If a pipeline cannot compute the scheme of the index.
@@ -118,17 +123,15 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.pipeline.install_flow import put_pipeline
 
-        return self._run(put_pipeline(self._context, index, name, use_as))
+        return self._run(put_pipeline(self._context, index, name, use_as, dry_run=dry_run))
 
     def check(self, index: Index) -> list[IndexCheck]:
-        """
-        Return, for each index, whether lookups work there and what is wrong; reads only.
-        """
+        """Return, for each index, whether lookups work there and what is wrong; reads only."""
         from es_simhash.upkeep.check_flow import check_indices
 
         return self._run(check_indices(self._context, index))
 
-    def remove(self, index: Index, *, groups_only: bool = False) -> Removal:
+    def remove_fields(self, index: Index, *, groups_only: bool = False, dry_run: bool = False) -> RemovedFields:
         """
         Remove our fields from the documents of *index*, and our entry from its ``_meta``.
 
@@ -139,12 +142,15 @@ class UpkeepMethods(SyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             groups_only:
-                Undo what :meth:`reconcile`, :meth:`dedupe` and :meth:`ingest` wrote as tags: remove only the group
-                fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another rule.
+                Undo what :meth:`reconcile`, :meth:`tag_duplicates` and :meth:`ingest` wrote as tags: remove only the
+                group fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
+                rule.
+            dry_run:
+                Change nothing, and count what would be changed.
         """
         from es_simhash.upkeep.remove_flow import remove_fields
 
-        return self._run(remove_fields(self._context, index, groups_only=groups_only))
+        return self._run(remove_fields(self._context, index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
         self,

@@ -1,3 +1,1 @@
-"""
-The report about an index: its numbers, charts and groups as one HTML page that loads nothing. Nothing is sent.
-"""
+"""The report about an index: its numbers, charts and groups as one HTML page that loads and sends nothing."""

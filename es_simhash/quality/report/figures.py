@@ -1,10 +1,8 @@
 """
-Draws charts as SVG that stands in a page: no script, no style, no address, and colours of the page.
+The charts of a report as SVG, each with a heading and a table of its numbers.
 
-Vega draws, through vl-convert. What it returns is taken apart and put together again from elements and attributes that
-are known, so that nothing else gets into a page.
-
-The charts of a report, each with a heading and its numbers as a table. The drawings are those of the dashboards.
+Vega draws the charts of the dashboards, through vl-convert. Its output is rebuilt from known elements and
+attributes, so that no script, style, address or anything else gets into a page.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from es_simhash.dashboards.vega import DUPLICATES, OTHERS, ChartWords
 from es_simhash.errors import MissingDependencyError
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
-from es_simhash.tables.markup import Child, Html, element, shown
+from es_simhash.tables.notebook import Child, Html, element, shown
 
 _FONT = "system-ui, sans-serif"
 
@@ -52,12 +50,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 def require_drawing() -> ModuleType:
-    """
-    Return the library that draws.
-
-    Raises:
-        MissingDependencyError: If it is not installed.
-    """
+    """Return the module ``vl_convert``, or raise MissingDependencyError."""
     try:
         return import_module("vl_convert")
     except ImportError as error:
@@ -66,24 +59,10 @@ def require_drawing() -> ModuleType:
 
 def draw(chart: Mapping[str, Any], *, width: int, height: int, title: str, description: str, locale: str) -> Html:
     """
-    Return a chart as an SVG element, as wide as there is room, with a text for those who do not see it.
+    Return a Vega chart as an SVG element, as wide as there is room, with a text for those who do not see it.
 
-    Args:
-        chart:
-            The Vega specification.
-        width:
-            Its width in pixels, by which the size of its letters is chosen.
-        height:
-            Its height.
-        title:
-            What it is.
-        description:
-            What it says.
-        locale:
-            How dates are written, as vl-convert names it: ``"en-US"``.
-
-    Raises:
-        MissingDependencyError: If vl-convert is not installed.
+    *width*: in pixels; the page scales the drawing, so this decides how large its letters look.
+    *locale*: how dates are written, as vl-convert names it: ``"en-US"``.
     """
     library = require_drawing()
     spec = {**chart, "width": width, "height": height, "config": _CONFIG}
@@ -144,9 +123,7 @@ Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
 def figures(stats: Stats, say: Speech) -> Iterator[Html]:
-    """
-    Yield the charts that *stats* have numbers for.
-    """
+    """Yield the charts that *stats* have numbers for."""
     if stats.time is not None and stats.time.parts:
         yield _over_time(stats.time, say)
     if stats.sources is not None and stats.sources.parts:

@@ -1,40 +1,243 @@
-"""
-The report as one HTML page with its style, without a script, which loads nothing from anywhere.
-"""
+"""The report as values, and as one HTML page with its style and without a script; it loads nothing from anywhere."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
+from es_simhash.quality.health import Diagnosis
 from es_simhash.quality.real_pairs import Estimate, PresetSample
-from es_simhash.quality.report.data import WIDEST_SEARCH, IndexReport
 from es_simhash.quality.report.figures import figures, table
-from es_simhash.quality.report.groups import group_article
 from es_simhash.quality.report.words import Speech
-from es_simhash.tables.markup import Child, Html, element, join, user_text
+from es_simhash.quality.stats import Stats
+from es_simhash.removal.review_page import excerpt
+from es_simhash.tables.notebook import Child, Html, element, join, user_text
 from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.worddiff import word_diff
+
+WIDEST_SEARCH = 1_000
+"""The largest groups among which those of many sources and over a long time are looked for."""
+
+Reason = Literal["largest", "farthest", "sources", "span"]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyShown:
+    """Why a group is shown; *number*: documents (largest), bits (farthest), sources, or milliseconds (span)."""
+
+    reason: Reason
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """
+    A document of a group that is shown.
+
+    *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text.
+    *distance*, *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not
+    compared.
+    *source*, *time*: empty if the document has no value.
+    """
+
+    id: str
+    index: str
+    text: str | None
+    length: int = 0
+    distance: int = 0
+    similarity: float | None = None
+    source: str = ""
+    time: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether only the beginning of the text is here."""
+        return self.text is not None and len(self.text) < self.length
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values, without the text."""
+        names = ("id", "index", "length", "distance", "similarity", "source", "time")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGroup:
+    """
+    A group, with some of its documents.
+
+    *id*: the id of its canonical, which is the name of the group.
+    *canonical*: ``None`` if it could not be read.
+    *members*: some of its duplicates, those with the largest distance first.
+    """
+
+    id: str
+    documents: int
+    why: tuple[WhyShown, ...]
+    canonical: Member | None
+    members: tuple[Member, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values, without the texts."""
+        return {
+            "id": self.id,
+            "documents": self.documents,
+            "why": {each.reason: each.number for each in self.why},
+            "canonical": self.canonical and self.canonical.to_dict(),
+            "members": [each.to_dict() for each in self.members],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """
+    Everything that a page says about an index.
+
+    Attributes:
+        stats:
+            Its numbers, exact.
+        diagnosis:
+            The health of its fingerprints, from a sample.
+        presets:
+            What each preset would remove, from a sample; empty where the presets do not fit the scheme of the index, or
+            no text could be read.
+        groups:
+            The largest and the strangest groups.
+        at:
+            The moment at which it was made, ISO 8601 in UTC.
+        version:
+            Version of this library.
+        seed:
+            What chose the samples.
+        filter:
+            The queries that the counted documents match; empty where all were counted.
+    """
+
+    stats: Stats
+    diagnosis: Diagnosis
+    presets: tuple[PresetSample, ...] = ()
+    groups: tuple[ShownGroup, ...] = ()
+    at: str = ""
+    version: str = ""
+    seed: int = 0
+    filter: tuple[Mapping[str, Any], ...] = ()
+
+    def html(self, *, language: str = "en") -> str:
+        """
+        Return the report as one HTML page that loads nothing.
+
+        Args:
+            language:
+                ``"en"`` or ``"zh"``.
+
+        Raises:
+            InvalidInputError: If the language is another one.
+            MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
+        """
+        return build_report(self, language=language)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values, without texts."""
+        return {
+            "at": self.at,
+            "version": self.version,
+            "seed": self.seed,
+            "filter": [dict(each) for each in self.filter],
+            "stats": self.stats.to_dict(),
+            "diagnosis": self.diagnosis.to_dict(),
+            "presets": [each.to_dict() for each in self.presets],
+            "groups": [each.to_dict() for each in self.groups],
+        }
+
+
+_LONGEST_TEXT = 400
+_CHANGES = 4
+_DAY = 86_400_000
+
+
+def group_article(group: ShownGroup, say: Speech) -> Html:
+    """Return one group."""
+    canonical = group.canonical
+    left = group.documents - len(group.members) - (canonical is not None)
+    return element(
+        "article",
+        element("h3", say.html("group", id=group.id, documents=group.documents)),
+        element("ul", *(element("li", _why(each, say)) for each in group.why), class_="why"),
+        element("p", say("canonical_missing"), class_="warn") if canonical is None else _canonical(canonical, say),
+        *(_member(each, canonical, say) for each in group.members),
+        element("p", say("more_members", number=left), class_="quiet") if left > 0 else "",
+        class_="removal group",
+    )
+
+
+def _why(why: WhyShown, say: Speech) -> str:
+    number = why.number // _DAY if why.reason == "span" else why.number
+    return say(f"why_{why.reason}", number=number) if why.reason != "largest" else say("why_largest")
+
+
+def _canonical(canonical: Member, say: Speech) -> Html:
+    return element(
+        "div",
+        element("h4", user_text(canonical.id), element("span", f" {say('canonical')}", class_="tag")),
+        _facts(canonical, []),
+        _text(canonical, say),
+        class_="canonical",
+    )
+
+
+def _member(member: Member, canonical: Member | None, say: Speech) -> Html:
+    facts: list[Child] = [say("bits", number=member.distance)]
+    if member.similarity is not None:
+        # Cut and not rounded, so that only texts with the same words show 100 %.
+        facts.append(say("similar", share=say.percent(int(member.similarity * 1000 + 1e-6) / 1000)))
+    else:
+        facts.append(say("not_compared"))
+    return element(
+        "div",
+        element("h4", user_text(member.id)),
+        _facts(member, facts),
+        _difference(member, canonical, say),
+        class_="member diff",
+    )
+
+
+def _facts(member: Member, more: list[Child]) -> Html:
+    values = [*more, *(user_text(each) for each in (member.source, member.time) if each)]
+    parts = [join(" · " if place else "", each) for place, each in enumerate(values)]
+    return element("p", *parts, class_="quiet") if parts else Html("")
+
+
+def _text(member: Member, say: Speech) -> Html:
+    if member.text is None:
+        return element("p", say("no_text"), class_="quiet")
+    text = " ".join(member.text.split())
+    is_cut = member.is_cut or len(text) > _LONGEST_TEXT
+    body = element("p", user_text(text[:_LONGEST_TEXT] + (" …" if is_cut else "")), class_="beginning")
+    return join(body, element("p", say("cut", length=member.length), class_="quiet") if is_cut else "")
+
+
+def _difference(member: Member, canonical: Member | None, say: Speech) -> Html:
+    if canonical is None or canonical.text is None or member.text is None:
+        return _text(member, say)
+    diff = word_diff(" ".join(member.text.split()), " ".join(canonical.text.split()), max_changes=_CHANGES)
+    is_cut = diff.is_cut or member.is_cut or canonical.is_cut
+    notes = [say("more_places", number=diff.omitted)] if diff.omitted else []
+    notes += [say("beginnings")] if is_cut else []
+    if not diff.excerpts and not diff.is_cut:
+        notes.insert(0, say("same_words"))
+    return join(
+        *(excerpt(each) for each in diff.excerpts),
+        element("p", say("list_mark").join(notes), class_="quiet") if notes else "",
+    )
 
 
 def build_report(report: IndexReport, *, language: str = "en") -> str:
-    """
-    Return *report* as one HTML page.
-
-    Args:
-        report:
-            What the page says.
-        language:
-            ``"en"`` or ``"zh"``.
-
-    Raises:
-        InvalidInputError: If the language is another one.
-        MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
-    """
+    """Return *report* as one HTML page in *language*, ``"en"`` or ``"zh"``."""
     say = Speech(language)
     sections = [_numbers(report, say), _groups(report, say), _presets(report, say), _health(report, say)]
     return "".join(
@@ -185,7 +388,7 @@ def _health(report: IndexReport, say: Speech) -> Html:
             [
                 element("span", say(each.severity), class_=each.severity),
                 say.html(f"found_{each.kind}", **each.values),
-                say.html(f"advice_{each.kind}", **each.values),
+                say.html(f"advice_{each.kind}", **each.advice_values),
             ]
             for each in found.findings
         ]

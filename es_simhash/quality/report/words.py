@@ -1,11 +1,8 @@
 """
-The sentences about the health of an index in Chinese, for each kind of finding: what was found, and what to do.
+The words of a report in English and Chinese, and how values are put into them. No page is made here.
 
-``quality.health_words`` has them in English. A test holds kinds and placeholders together.
-
-The words of the report, one table for each language. A test holds their keys and placeholders together.
-
-Says things in the language of a report: words with values in them, numbers and shares. No page is made here.
+The sentences about health are here in Chinese; ``quality.health`` has them in English.
+A test checks that kinds, keys and placeholders are the same in both languages.
 """
 
 from __future__ import annotations
@@ -16,8 +13,8 @@ from string import Formatter
 
 from es_simhash.dashboards.vega import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.quality.health_words import SENTENCES, FindingKind
-from es_simhash.tables.markup import Child, Html, join, user_text
+from es_simhash.quality.health import SENTENCES, FindingKind
+from es_simhash.tables.notebook import Child, Html, join, user_text
 
 _SHARE = "抽查的 {whole} 篇文档中，有 {part} 篇"
 
@@ -50,7 +47,7 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     ),
     "text_field_unknown": (
         "映射没有记录文本字段，因此没有检查文本。",
-        "请记录文本字段：put_mapping，或 es-simhash create --existing --text-field。",
+        "请记录文本字段：put_mapping，或 es-simhash create --existing --yes --text-field。",
     ),
     "unreadable_texts": (
         f"{_SHARE}有指纹，但无法读取文本，例如 {{example}}。",
@@ -388,16 +385,7 @@ LANGUAGES = tuple(WORDS)
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """
-    One language.
-
-    Attributes:
-        language:
-            ``"en"`` or ``"zh"``.
-
-    Raises:
-        InvalidInputError: If the language is another one.
-    """
+    """The words of a report in one language, ``"en"`` or ``"zh"``; another one raises InvalidInputError."""
 
     language: str = "en"
 

@@ -1,0 +1,139 @@
+"""``es-simhash apply``: what a plan of removal names, archived and deleted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from contextlib import ExitStack, closing
+from glob import escape
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.duplicates import Regrouped, given, show
+from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.stopping import say_if_stopped
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.results import AGAIN
+from es_simhash.transport.names import local_names
+
+EXAMPLES = [
+    "es-simhash apply removal.jsonl --archive removed.jsonl.gz",
+    "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
+    "es-simhash apply news --preset near --archive removed.jsonl.gz --yes",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES, common=["--archive", "--yes", *COMMON])
+@click.argument("plan", metavar="PLAN|INDEX")
+@click.option(
+    "--archive",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    required=True,
+    help="Keep each document in this file before it is deleted: gzip, JSON Lines.",
+)
+@options.yes
+@removal_option
+@grouping_option
+@options.target
+@options.as_json
+def command(
+    plan: str,
+    archive: str,
+    removal: dict[str, Any],
+    grouping: dict[str, Any],
+    target: Target,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """
+    Delete what the file PLAN names, as es-simhash plan wrote it; or plan for INDEX, and delete that.
+
+    The argument is a PLAN if there is a file of that name, or if it has a slash or ends in .jsonl or .gz; else it is an
+    INDEX. The options that say what to delete are for INDEX.
+
+    A document is deleted only after it was archived, and only if it and its canonical, which stays, have not changed
+    since their texts were compared. es-simhash restore undoes it. A command that was killed goes on when it is given
+    again; the plan for INDEX is in a file beside the archive until all of it is done.
+    """
+    asked = given(removal, grouping)
+    is_file = Path(plan).is_file() or plan.endswith((".jsonl", ".gz")) or ("/" in plan and not plan.startswith("<"))
+    if is_file and asked:
+        raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
+    index = min(read_plan(plan).header.index_uuids) if is_file else plan
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
+        connection = stack.enter_context(connect(target, index))
+        stack.enter_context(say_if_stopped())
+        path = Path(plan) if is_file else _plan_index(connection, index, archive, asked, folder, yes=yes)
+        if path is None:
+            note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
+            return 0
+        if not yes:
+            return _try_out(connection, path, archive, is_file=is_file, as_json=as_json)
+        regrouped = Regrouped()
+        with closing(connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add)) as records:
+            counts = show(records, by_containment=read_plan(path).header.is_by_containment, as_json=as_json)
+    if not as_json:
+        print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}")
+        regrouped.print()
+    elif found := regrouped.to_dicts():
+        print_json({"regrouped": found})
+    unsettled = regrouped.complain()
+    # Where an index is another one, or missing, this may be the wrong server: the plan stays.
+    if not is_file and not unsettled and not {*AGAIN, "index_replaced"} & counts.kinds.keys():
+        path.unlink()
+    return 1 if counts.kinds or unsettled else 0
+
+
+def _plan_index(
+    connection: Connection, index: str, archive: str, asked: dict[str, Any], folder: Path, *, yes: bool
+) -> Path | None:
+    """Return the plan for *index*, of an earlier run or made now; ``None`` if nothing is left to do."""
+    # The name of the plan tells commands apart: another one must not go on with what this one would not delete.
+    given_now = json.dumps([local_names(index), asked], sort_keys=True, default=str)
+    beside = Path(f"{archive}.{sha256(given_now.encode()).hexdigest()[:8]}.plan")
+    for other in sorted(beside.parent.glob(f"{escape(Path(archive).name)}.*.plan")):
+        if other != beside:
+            finish = shlex.join(["es-simhash", "apply", str(other), "--archive", archive, "--yes"])
+            advice = f"finish it with {finish}, or give another archive"
+            raise InvalidInputError(f"{other} is the plan of an earlier run with other names or options: {advice}")
+    if beside.exists():
+        note(f"going on with {beside}, the plan of an earlier run")
+        return beside
+    is_used = Path(archive).exists() and Path(archive).stat().st_size > 0
+    path = beside if yes and not is_used else folder / "plan"
+    made = connection.simhash.plan_removal(index, path, **asked | ({"max_share": 1.0} if is_used else {}))
+    if is_used and made.count:
+        raise InvalidInputError(
+            f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"
+        )
+    return None if is_used else path
+
+
+def _try_out(connection: Connection, path: Path, archive: str, *, is_file: bool, as_json: bool) -> int:
+    """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
+    header = read_plan(path).header
+    with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True)) as records:
+        counts = show(
+            records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=not is_file
+        )
+    names = sorted(header.index_uuids)
+    if not as_json:
+        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
+        print_line(f"{what}, and kept in {archive}; nothing changed, pass --yes to do it")
+    elif is_file:
+        plan = {"plan": str(path), "count": header.count, "indices": names, "archive": archive}
+        print_json({**plan, "would_delete": counts.done, "kept": dict(counts.kinds)})
+    return 1 if counts.kinds else 0

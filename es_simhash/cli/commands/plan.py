@@ -1,0 +1,78 @@
+"""``es-simhash plan``: which duplicates a removal would delete, shown or written to a file."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.duplicates import given, show_plan
+from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
+from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.stopping import say_if_stopped, this_command
+
+_LEFT_OUT = {
+    "not_similar": "with a text that is not similar enough",
+    "unreadable": "with a text that could not be read",
+    "changed": "changed or deleted meanwhile",
+    "stale": "with a fingerprint that is not that of the present text",
+    "filtered": "left out by the filter",
+    "limit": "beyond the limit",
+    "common": "with passages that very many documents have, so that it was not compared with all of these",
+}
+
+EXAMPLES = [
+    "es-simhash plan news",
+    "es-simhash plan news --out removal.jsonl",
+    "es-simhash plan news --out removal.jsonl --preset near --protect source --show title",
+    "es-simhash plan mails --out removal.jsonl --contained 0.95",
+]
+
+
+@click.command(cls=Manual, examples=EXAMPLES, common=["--out", *COMMON])
+@click.argument("index")
+@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the plan to this file.")
+@removal_option
+@grouping_option
+@options.target
+@options.as_json
+def command(
+    index: str, out: str | None, removal: dict[str, Any], grouping: dict[str, Any], target: Target, *, as_json: bool
+) -> None:
+    """
+    Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.
+
+    Without --out the lines of the plan are printed, and --max-share refuses nothing. With --out the plan is a file:
+    look at it with es-simhash review, then delete with es-simhash apply. The canonical of each group stays. With
+    --contained the documents that add nothing take the place of near-duplicates: most of their text stands in a longer
+    document, which stays.
+    """
+    asked = given(removal, grouping) | ({} if out else {"max_share": 1.0})
+    with ExitStack() as stack:
+        path = out or Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")), "plan")
+        connection = stack.enter_context(connect(target, index))
+        with say_if_stopped():
+            made = connection.simhash.plan_removal(index, path, **asked)
+        if out is None:
+            show_plan(path, as_json=as_json)
+        elif as_json:
+            print_json(asdict(made))
+    if as_json:
+        return
+    place = f"{out}: " if out else ""
+    print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
+    for kind, number in made.left_out.items():
+        print_line(f"left out: {number:,} {_LEFT_OUT[kind]}")
+    if out:
+        print_line(f"look at it: es-simhash review {shlex.quote(out)}")
+    elif made.count:
+        print_line(f"next: {this_command('--out', 'FILE')}")

@@ -1,0 +1,136 @@
+"""How plan, apply, tag and restore show what becomes of each duplicate and of the groups. No command is here."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
+from es_simhash.cli.tables import Lines, Value
+from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.results import AGAIN, DuplicateResult
+
+if TYPE_CHECKING:
+    from es_simhash.arguments import FilePath
+    from es_simhash.groups.reconcile_flow import Reconciled
+
+
+class Regrouped:
+    """Collects what was done to groups."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[tuple[str, ...], Reconciled]] = []
+
+    def add(self, names: tuple[str, ...], done: Reconciled) -> None:
+        """Take what is said of the indices *names*."""
+        self._done.append((names, done))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return it as plain JSON values."""
+        return [
+            {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
+            for names, done in self._done
+        ]
+
+    def print(self) -> None:
+        """Print a line for each."""
+        for names, done in self._done:
+            print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
+
+    def complain(self) -> bool:
+        """Print an error for each that is not right yet, and return whether there is any."""
+        unsettled = [names for names, done in self._done if done.failures or not done.is_settled]
+        for names in unsettled:
+            again = shlex.join(["es-simhash", "reconcile", ",".join(names)])
+            said = f"the groups of {', '.join(names)} are not right yet: run {again}"
+            error(said, kind="unsettled", indices=list(names))
+        return bool(unsettled)
+
+
+_TAG_REMOVED = ("untagged", "would untag")
+
+
+def given(*options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the library for those *options* that the command line has."""
+    return {name: value for each in options for name, value in each.items() if value is not None and value != ()}
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many lines were shown, and how many of them were not carried out, by kind."""
+
+    total: int = 0
+    untagged: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def done(self) -> int:
+        """How many were carried out."""
+        return self.total - self.kinds.total()
+
+
+def show_plan(path: FilePath, *, as_json: bool) -> None:
+    """Print what applying the plan in the file *path* would delete."""
+    plan = read_plan(path)
+    records = (DuplicateResult.of(each, "would delete") for each in plan.removals())
+    show(records, by_containment=plan.header.is_by_containment, as_json=as_json)
+
+
+def show(
+    records: Iterable[DuplicateResult],
+    *,
+    by_containment: bool,
+    as_json: bool,
+    is_dry: bool = False,
+    is_listed: bool = True,
+) -> Counts:
+    """Print each record if it *is_listed*, then what is not carried out; return how many there are."""
+    was, were_not = ("would be", "would not be") if is_dry else ("was", "not")
+    counts = Counts()
+    kinds = counts.kinds
+    relation = "contained in" if by_containment else "duplicate of"
+    with Lines() as lines:
+        for each in records:
+            is_removed_tag = each.action in _TAG_REMOVED
+            counts.untagged += is_removed_tag
+            counts.total += not is_removed_tag
+            if is_listed and as_json:
+                print_json(each.to_dict())
+            elif is_listed:
+                lines.print(*_line(each, relation))
+            if each.kind is not None:
+                kinds[each.kind] += 1
+                if kinds.total() <= SHOWN_FAILURES:
+                    what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
+                    [fields] = failures_as_json([each])
+                    error(f"{each.index}/{each.id} {was} {what}: {each.reason}", **fields)
+    if kinds:
+        by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
+        said = f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(kinds)}"
+        error(said, kind="not_carried_out", number=kinds.total(), kinds=dict(kinds))
+    return counts
+
+
+def _advice(kinds: Iterable[str]) -> str:
+    """Return what to do about lines that were not carried out."""
+    found = set(kinds)
+    parts = ["run the same command again for what was refused"] if found & AGAIN else []
+    parts += ["put back what is in the archive with es-simhash restore"] if "not_restored" in found else []
+    parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored"} else []
+    return ", and ".join(parts)
+
+
+def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
+    # Documents of several indices may share an id.
+    one, two = each.id, each.canonical
+    if each.canonical_index not in ("", each.index):
+        one, two = f"{each.index}/{one}", f"{each.canonical_index}/{two}"
+    begin: list[str | Value] = [f"{each.action}  ", Value("id", one)]
+    if each.action in _TAG_REMOVED:
+        return [*begin, "  no longer contained in ", Value("canonical", each.canonical)]
+    similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
+    end = f", distance {each.distance}{similarity}"
+    return [*begin, f"  {relation} ", Value("canonical", two), end]
