@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import sys
+import time
 import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # A process forked from the parent may keep the writing end of the pipe open, so the parent itself is checked too.
 PARENT_CHECK_SECONDS = 1.0
+REMOVAL_SECONDS = 10.0
 
 
 def main() -> None:
@@ -53,10 +55,18 @@ def main() -> None:
         _answer(report, {"error": describe(error)})
         exit_code = 1
     if config["remove_when_orphaned"] and os.getppid() != parent:
-        shutil.rmtree(config["home"], ignore_errors=True)
+        _remove(config["home"])
     sys.stderr.flush()
     # The node is closed and its files are synced; a normal exit would only wait for the JVM's idle threads.
     os._exit(exit_code)
+
+
+def _remove(home: str) -> None:
+    # Threads of the JVM may still write while the node's folder is removed, and a folder that is not empty stays.
+    deadline = time.monotonic() + REMOVAL_SECONDS
+    while os.path.lexists(home) and time.monotonic() < deadline:
+        shutil.rmtree(home, ignore_errors=True)
+        time.sleep(0.05)
 
 
 def _raise_exit(number: int, _frame: FrameType | None) -> None:
