@@ -77,11 +77,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "Find near-duplicates in a small corpus.",
     },
 }
-"""
-Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``,
-with ``_`` for ``-``.
-"""
+"""Every command with its one line of help, by section."""
 
+# A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
+_BESIDE = {"distance": "fingerprint", "pairs": "groups", "remove-fields": "create", "review": "plan"}
 
 FAILED = 1
 USAGE = 2
@@ -91,6 +90,11 @@ BROKEN_PIPE = 141
 
 # These loggers warn about a failed request, which the one line of ours describes already.
 _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
+
+
+def module_of(command: str) -> str:
+    """Return the name of the module in ``commands/`` that has *command*."""
+    return _BESIDE.get(command, command).replace("-", "_")
 
 
 class Application(click.Group):
@@ -104,7 +108,8 @@ class Application(click.Group):
         """Import and return the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name.replace('-', '_')}").command
+        module = import_module(f"es_simhash.cli.commands.{module_of(cmd_name)}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_") if cmd_name in _BESIDE else "command")
         return command
 
     def resolve_command(

@@ -17,6 +17,7 @@ from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint,
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
+    Tracker,
     count,
     dry_run_ending,
     failures_as_json,
@@ -26,7 +27,6 @@ from es_simhash.cli.output import (
     print_line,
     warn,
 )
-from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record, to_action
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.errors import InvalidInputError

@@ -15,11 +15,10 @@ from hypothesis import given, strategies as st
 from es_simhash import SchemeError
 from es_simhash.cli import connect as connecting
 from es_simhash.cli.failures import describe
-from es_simhash.cli.options import Server, Target
-from es_simhash.cli.output import error, print_failures, print_json, print_line, to_json, visible
-from es_simhash.cli.progress import Tracker
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, error, print_failures, print_json, print_line, to_json, visible
 from es_simhash.cli.tables import print_table
-from es_simhash.connection import split_url
+from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.writes.operations import Failure
@@ -87,7 +86,7 @@ def test_text_without_controls_is_shown_as_it_is(text):
 def test_no_message_about_a_url_has_its_password(url):
     """Whatever part of the URL the parser takes for the password."""
     with click.Context(click.Command("test")), pytest.raises(InvalidInputError) as caught:
-        connecting.connect(Target(Server(url, "auto", False, 5.0), "simhash", None), "news").__enter__()
+        connecting.connect(Target(Server(url), "simhash", None), "news").__enter__()
     shown = "".join(traceback.format_exception(caught.value))
     assert "cannot be used" in shown
     assert "hunter" not in shown

@@ -13,13 +13,11 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.grouping_options import lookup_options, measures
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target
-from es_simhash.cli.output import count, error, for_shell, print_json, print_line, warn
-from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Reader, Record
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, count, error, for_shell, print_json, print_line, warn
+from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
+from es_simhash.cli.records import Reader, Record, read_text_argument
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
@@ -35,13 +33,7 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class NoFingerprint:
-    """
-    Why a text has no fingerprint, so that a lookup of it finds nothing.
-
-    *kind*: ``"empty"``, ``"blank"``, ``"no_letters"`` (nor digits), ``"template"`` (nothing but boilerplate) or
-    ``"left_out"`` (only what the scheme leaves out).
-    *scheme*: an id.
-    """
+    """Why a text has no fingerprint, so that a lookup of it finds nothing; *scheme* is an id."""
 
     kind: str
     scheme: str
@@ -128,34 +120,23 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
     ]
 
 
-EXAMPLES = [
+COMMON = (
+    *("--file", "--id", "--input", "--lookups", "--text-field", "--max-distance"),
+    *("--size", "--preset", "--filter", "--source", "--url", "--json"),
+)
+
+
+@options.manual(
     'es-simhash find news "the quick brown fox" --max-distance 8',
     "es-simhash find news --id 4711 --source title,date",
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
-]
-COMMON = (
-    *(
-        "--file",
-        "--id",
-        "--input",
-        "--lookups",
-        "--text-field",
-        "--max-distance",
-        "--size",
-        "--preset",
-        "--filter",
-        "--source",
-    ),
-    *("--url", "--json"),
+    common=COMMON,
 )
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("text", required=False)
 @options.text_file
-@click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.document_id
 @options.routing
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @click.option(
@@ -165,7 +146,7 @@ COMMON = (
     type=INPUT_FILE,
     help="Search for each line: JSON Lines of texts or documents, or CSV, plain or .gz. Prints JSON Lines.",
 )
-@options.text_fields
+@options.text_field
 @options.max_distance
 @click.option(
     "--size", type=click.IntRange(min=1), metavar="N", help="Return the N nearest of each search. Default: all."
@@ -183,7 +164,6 @@ COMMON = (
 @lookup_options
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     text: str | None,
@@ -191,7 +171,7 @@ def command(
     document_id: str | None,
     fingerprint: int | None,
     many: str | None,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     lookups: Literal["auto", "server", "memory"],
     memory: int,
     memory_file: str | None,
@@ -210,7 +190,7 @@ def command(
     """
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
-    if text_fields and many is None:
+    if text_field and many is None:
         raise click.UsageError("--text-field is for the documents of --input")
     if memory_file is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
@@ -218,7 +198,7 @@ def command(
     with connect(target, index) as connection:
         if many is not None:
             lookup |= {"lookups": lookups, "memory_bytes": memory << 20, "memory_file": memory_file}
-            return _find_many(connection, index, many, text_fields, lookup)
+            return _find_many(connection, index, many, text_field, lookup)
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
@@ -240,7 +220,6 @@ def command(
 def _find_many(
     connection: Connection, index: str, path: str, text_fields: tuple[str, ...], lookup: dict[str, Any]
 ) -> int:
-    """Answer each line of a file; return the exit code."""
     reader = Reader([path])
     waiting: deque[tuple[Record, str | InvalidInputError]] = deque()  # read, and not answered
 

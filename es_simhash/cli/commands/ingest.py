@@ -16,16 +16,20 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import INPUT_FILE, Target
-from es_simhash.cli.output import count, note
-from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Format, Reader
-from es_simhash.cli.texts import STDIN
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, count, note
+from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
+from es_simhash.cli.records import STDIN, Format, Reader
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
 
-EXAMPLES = [
+COMMON = (
+    *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
+    *("--report", "--dry-run", "--url", "--json"),
+)
+
+
+@options.manual(
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
@@ -33,18 +37,12 @@ EXAMPLES = [
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
-]
-COMMON = (
-    *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
-    *("--report", "--dry-run", "--url", "--json"),
+    common=COMMON,
 )
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)
 @click.option("--id-field", metavar="FIELD", help="Field that holds the id. Default: _id, else the server makes an id.")
-@options.text_fields
+@options.text_field
 @options.format_
 @click.option("--create", is_flag=True, help="Create the index if it does not exist; needs --text-field.")
 @click.option(
@@ -110,12 +108,11 @@ COMMON = (
 @options.workers
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     files: tuple[str, ...],
     id_field: str | None,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     format_: Format,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
     contained: float | None,
@@ -151,7 +148,7 @@ def command(
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
     """
     max_distance = grouping["max_distance"]
-    if create and not text_fields:
+    if create and not text_field:
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
     if checkpoint:
         _check_checkpoint(files, skip, dry_run=dry_run)
@@ -161,7 +158,7 @@ def command(
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
         grouping["max_distance"] = None
     arguments: dict[str, Any] = {
-        "text_field": text_fields or None,
+        "text_field": text_field or None,
         "on_duplicate": None if on_duplicate == "none" else on_duplicate,
         "contained": contained,
         "id_from": "content" if content_ids else None,
@@ -171,6 +168,7 @@ def command(
         **how,
         **grouping,
     }
+    # The options that decide what is written.
     purpose = {
         "index": index,
         "prefix": target.prefix,
@@ -198,7 +196,7 @@ def command(
         is_new = create and not connection.client.indices.exists(index=index)
         if is_new:
             made = connection.simhash.create_index(
-                index, text_field=text_fields, max_distance=max_distance, dry_run=dry_run
+                index, text_field=text_field, max_distance=max_distance, dry_run=dry_run
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if dry_run:
@@ -214,7 +212,7 @@ def command(
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
-                run.try_out(connection, index, target, text_fields, tracker, workers=workers, is_new=is_new)
+                run.try_out(connection, index, target, text_field, tracker, workers=workers, is_new=is_new)
             else:
                 run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
@@ -261,7 +259,7 @@ def _open_report(
     file = Path(path)
     refuse_output(file, inputs=inputs)
     if dry_run:
-        options.refuse_in_dry_run(path)
+        refuse_in_dry_run(path)
     mode = "a" if start.lines and file.exists() else "w"
     if mode == "a" and file.stat().st_size > start.report_bytes:
         with file.open("r+b") as held:

@@ -8,26 +8,23 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, warn
+from es_simhash.cli.records import read_text_argument
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.passages.found import Overlap, Overlaps
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash passages news --file article.txt",
     "es-simhash passages mails --id 4711 --min-contained 0.9",
     "es-simhash passages news - --min-run 120 --json <page.txt",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @click.argument("text", required=False)
 @options.text_file
-@click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.document_id
 @options.routing
 @click.option(
     "--min-contained",
@@ -49,7 +46,6 @@ EXAMPLES = [
 @options.filter_query
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     text: str | None,

@@ -12,10 +12,10 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import FINGERPRINT, Target
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_text, to_json, visible
-from es_simhash.cli.texts import read_lines, read_text_argument
+from es_simhash.cli.parameter_types import FINGERPRINT
+from es_simhash.cli.records import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.lookup.paste import Language, Selection, build_query_bar
@@ -99,7 +99,8 @@ def field_kind(form: str) -> FieldKind:
 _SOME_DOCUMENTS = 1_000_000
 _PAGE = 1_000
 
-EXAMPLES = [
+
+@options.manual(
     'es-simhash query "the quick brown fox" --max-distance 8',
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
     "es-simhash query --id 4711 --console --index news",
@@ -110,10 +111,7 @@ EXAMPLES = [
     "es-simhash query --lucene --only duplicates",
     'es-simhash query "the quick brown fox" --runtime-field',
     "es-simhash query - <a.txt | curl -sXPOST localhost:9200/news/_search -Hcontent-type:application/json -d@-",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("text", required=False)
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @options.text_file
@@ -166,7 +164,6 @@ EXAMPLES = [
 )
 @options.scheme
 @options.target
-@options.as_json
 def command(
     text: str | None,
     fingerprint: int | None,

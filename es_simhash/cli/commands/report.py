@@ -9,24 +9,22 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import print_json, print_line
+from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.quality.report.figures import require_drawing
 from es_simhash.quality.report.words import LANGUAGES
 from es_simhash.removal.files import refuse_output, write_whole
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash report news --out report.html",
     "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
     "es-simhash report news --language zh --out report.html",
     'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --out report.html',
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
-@click.option("--out", type=click.Path(dir_okay=False, writable=True), required=True, help="File to write the page to.")
+@click.option("--out", type=NEW_FILE, required=True, help="File to write the page to.")
 @options.time_field
 @options.source_field
 @click.option(
@@ -36,7 +34,6 @@ EXAMPLES = [
 @click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the page.")
 @options.sample(1_000)
 @options.target
-@options.as_json
 def command(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.

@@ -15,7 +15,6 @@ from typing import NoReturn
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
@@ -23,13 +22,11 @@ from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDep
 _POLL_SECONDS = 0.5
 DEFAULT_PORT = 9200
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash serve",
     "es-simhash serve --product elasticsearch --port 9201 --data ./data",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.option(
     "--product",
     type=click.Choice(PRODUCTS),
@@ -53,7 +50,6 @@ EXAMPLES = [
     help="Folder for the data. Default: one for each product in your home.",
 )
 @click.option("--heap", metavar="SIZE", default="1g", show_default=True, help="Heap size of the server.")
-@options.as_json
 def command(product: str, version: str | None, port: int, data: Path | None, heap: str, *, as_json: bool) -> None:
     """
     Run a local server until Ctrl-C. It keeps its data.

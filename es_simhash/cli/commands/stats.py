@@ -9,7 +9,6 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.tables import print_table
@@ -22,21 +21,18 @@ if TYPE_CHECKING:
 # Characters of a text in a table.
 _SHOWN = 60
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash stats news",
     "es-simhash stats 'news-*' --time-field published_at --source-field agency --text-field title",
     'es-simhash stats news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @options.time_field
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
 @options.counted_filter
 @options.target
-@options.as_json
 def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
