@@ -27,7 +27,6 @@ def lookup_options(command: Function) -> Function:
         "--lookups",
         type=click.Choice(["auto", "server", "memory"]),
         default="auto",
-        show_default=True,
         help="server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
         "texts that have one near them; auto: change to memory once that is faster.",
     )
@@ -36,7 +35,6 @@ def lookup_options(command: Function) -> Function:
         type=click.IntRange(1),
         metavar="MIB",
         default=1024,
-        show_default=True,
         help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
     )
     file = click.option(

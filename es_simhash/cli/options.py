@@ -31,13 +31,20 @@ Decorator = Callable[[Function], Function]
 
 class Manual(click.Command):
     """
-    A command with ``--json``, whose help ends with examples; ``docs/cli.md`` shows the same ones.
+    A command with ``--json``, whose help shows defaults and ends with examples; ``docs/cli.md`` shows them, too.
 
     *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
     """
 
     def __init__(self, *args: Any, examples: Sequence[str], common: Sequence[str] = (), **settings: Any) -> None:
         super().__init__(*args, **settings)
+        for each in self.params:
+            if (
+                isinstance(each, click.Option)
+                and each.show_default is None
+                and isinstance(each.default, str | int | float)
+            ):
+                each.show_default = True
         self.examples = tuple(examples)
         self.common = frozenset([*common, "--help-all", "--help"] if common else ())
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
@@ -96,7 +103,6 @@ def target(command: Function) -> Function:
         envvar="ES_SIMHASH_PRODUCT",
         show_envvar=True,
         default="auto",
-        show_default=True,
         help="Product of the server; auto asks the server.",
     )
     return _with_target(command, product)
@@ -115,7 +121,6 @@ def _with_target(command: Function, product: Decorator) -> Function:
         envvar="ES_SIMHASH_URL",
         show_envvar=True,
         default=DEFAULT_URL,
-        show_default=True,
         help="Address of the server.",
     )
     @product
@@ -125,7 +130,6 @@ def _with_target(command: Function, product: Decorator) -> Function:
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         default=60,
-        show_default=True,
         help="Longest time that one request may take.",
     )
     @wraps(command)
@@ -216,7 +220,6 @@ prefix = click.option(
     "--prefix",
     metavar="NAME",
     default=DEFAULT_PREFIX,
-    show_default=True,
     help="Name of the object field that holds the fingerprint fields.",
 )
 
@@ -271,7 +274,6 @@ format_ = click.option(
     "format_",
     type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
     default="auto",
-    show_default=True,
     help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
 )
 workers = click.option(
@@ -284,7 +286,6 @@ processes = click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     metavar="N",
     help="Number of processes that compute fingerprints.",
 )
@@ -294,11 +295,10 @@ yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the c
 
 
 def value_option(*, default: bool | None) -> Decorator:
-    """Add ``--value`` and ``--no-value``, whose default is shown where there is one."""
+    """Add ``--value`` and ``--no-value``."""
     return click.option(
         "--value/--no-value",
         default=default,
-        show_default=default is not None,
         help="Whether documents also hold the fingerprint as a number, which scripts need.",
     )
 
@@ -311,13 +311,10 @@ def sample(default: int) -> Decorator:
             "--sample",
             type=click.IntRange(1, 10_000),
             default=default,
-            show_default=True,
             metavar="N",
             help="Number of documents that are drawn at random and read.",
         )
-        seed = click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random choice."
-        )
+        seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
         return size(seed(command))
 
     return decorate

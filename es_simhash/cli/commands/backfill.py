@@ -41,7 +41,6 @@ from es_simhash.writes.operations import Failure
     "--slices",
     type=click.IntRange(min=1),
     default=2,
-    show_default=True,
     metavar="N",
     help="Number of parts of the index that are read at once.",
 )

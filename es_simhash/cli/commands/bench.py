@@ -36,18 +36,14 @@ _BATCH = 100
     "--documents",
     type=click.IntRange(min=1),
     default=1_000_000,
-    show_default=True,
     metavar="N",
     help="Estimate the time for this number of documents.",
 )
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=20_000, show_default=True, metavar="N", help="Read at most N lines."
-)
+@click.option("--limit", type=click.IntRange(min=1), default=20_000, metavar="N", help="Read at most N lines.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=3,
-    show_default=True,
     metavar="SECONDS",
     help="Longest time to measure each scheme.",
 )

@@ -31,14 +31,12 @@ _SHOWN = 60
     "--min-documents",
     type=click.IntRange(2),
     default=20,
-    show_default=True,
     help="Fewest sampled documents that have a passage.",
 )
 @click.option(
     "--min-share",
     type=click.FloatRange(0, 1),
     default=0.01,
-    show_default=True,
     help="Their smallest share of the sampled documents, or of those of one source.",
 )
 @options.sample(5_000)

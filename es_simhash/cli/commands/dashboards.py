@@ -37,7 +37,6 @@ _ADVICE = {
     "--product",
     type=click.Choice(["any", "kibana"]),
     default="any",
-    show_default=True,
     help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
 )
 @click.option(

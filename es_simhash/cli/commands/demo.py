@@ -44,7 +44,6 @@ DEMO_MAX_DISTANCE = 10
     "--product",
     type=click.Choice(["auto", *PRODUCTS]),
     default="auto",
-    show_default=True,
     help="Product of --url, or the product to start; auto asks --url, or starts OpenSearch.",
 )
 @click.option("--insecure", is_flag=True, help="Do not verify the TLS certificate of --url.")
@@ -53,7 +52,6 @@ DEMO_MAX_DISTANCE = 10
     "--max-distance",
     type=click.IntRange(0, 64),
     default=DEMO_MAX_DISTANCE,
-    show_default=True,
     metavar="BITS",
     help="Largest distance of a near-duplicate in bits, inclusive.",
 )

@@ -57,12 +57,9 @@ from es_simhash.texts.presets import PRESETS, get_preset
     type=click.FloatRange(0, 1),
     metavar="SHARE",
     default=0.8,
-    show_default=True,
     help="Smallest known similarity of a pair that counts as similar.",
 )
-@click.option(
-    "--text-field", metavar="NAME", default="text", show_default=True, help="Field of DOCS that holds the text."
-)
+@click.option("--text-field", metavar="NAME", default="text", help="Field of DOCS that holds the text.")
 @click.option("--pairs-out", type=NEW_FILE, metavar="FILE", help="Write the reported pairs here, as JSON Lines.")
 @click.option(
     "--plot", type=NEW_FILE, metavar="FILE", help="Draw recall and precision by distance: .png, .svg or .pdf."

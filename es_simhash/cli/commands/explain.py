@@ -35,7 +35,6 @@ _FEATURES = 12
     "--changes",
     type=click.IntRange(min=1),
     default=4,
-    show_default=True,
     metavar="N",
     help="Show at most N places where the texts differ.",
 )

@@ -127,7 +127,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=_SECONDS,
     metavar="SECONDS",
     default=5.0,
-    show_default=True,
     help="Time between two looks while nothing changes.",
 )
 @click.option(
@@ -136,7 +135,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=_SECONDS,
     metavar="SECONDS",
     default=30.0,
-    show_default=True,
     help="Time without a sign of life, after which another follower takes over; at most 3,600.",
 )
 @click.option(
@@ -145,7 +143,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=_SECONDS,
     metavar="SECONDS",
     default=3600.0,
-    show_default=True,
     help="Time after which, if anything changed, all groups are decided again.",
 )
 @click.option(
@@ -153,7 +150,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=click.FloatRange(0, 1),
     metavar="SHARE",
     default=0.0,
-    show_default=True,
     help="Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
 )
 @options.processes
@@ -161,7 +157,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "--batch",
     type=click.IntRange(1, 10_000),
     default=500,
-    show_default=True,
     metavar="N",
     help="Most documents that are read at once.",
 )
@@ -170,7 +165,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "memory_bytes",
     type=BYTES,
     default="256MiB",
-    show_default=True,
     metavar="SIZE",
     help="About how much the texts that are read at once may need.",
 )
@@ -178,7 +172,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "--state-index",
     metavar="NAME",
     default=STATE_INDEX,
-    show_default=True,
     help="Index that holds the lease and the position; it is created if it is missing.",
 )
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
@@ -187,7 +180,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     type=_SECONDS,
     metavar="SECONDS",
     default=60.0,
-    show_default=True,
     help="Time between two of these lines.",
 )
 @click.option(
@@ -197,7 +189,6 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "--prometheus-address",
     metavar="ADDRESS",
     default="127.0.0.1",
-    show_default=True,
     help="Address of this machine at which they are served.",
 )
 @click.option("--dry-run", is_flag=True, help="Count the documents whose fingerprint is missing or stale, and end.")

@@ -49,7 +49,6 @@ COMMON = (
     "--on-duplicate",
     type=click.Choice(["tag", "skip", "replace", "none"]),
     default="tag",
-    show_default=True,
     help="tag: record the canonical in a near-duplicate; skip: do not write it; replace: make it the canonical; "
     "none: do not search for near-duplicates.",
 )
@@ -66,7 +65,6 @@ COMMON = (
     "--op-type",
     type=click.Choice(["index", "create"]),
     default="index",
-    show_default=True,
     help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
 )
 @click.option(
@@ -74,7 +72,6 @@ COMMON = (
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     default=1.0,
-    show_default=True,
     help="Longest time that a line waits for others before it is sent.",
 )
 @click.option(
@@ -82,7 +79,6 @@ COMMON = (
     type=click.IntRange(1, 10_000),
     metavar="N",
     default=500,
-    show_default=True,
     help="Most documents in one request.",
 )
 @lookup_options
@@ -92,7 +88,14 @@ COMMON = (
     metavar="FILE",
     help="Record here how far the files are written; a later run with the same FILE goes on there.",
 )
-@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N lines.")
+@click.option(
+    "--skip",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=False,
+    metavar="N",
+    help="Leave out the first N lines.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N lines.")
 @click.option(
     "--report",

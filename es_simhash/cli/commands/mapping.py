@@ -43,13 +43,10 @@ _EXISTING = """\
     type=click.Choice(PRODUCTS),
     envvar="ES_SIMHASH_PRODUCT",
     default="elasticsearch",
-    show_default=True,
     help="Product whose Dev Tools the text is for. The JSON is the same for both.",
 )
-@click.option(
-    "--index", metavar="NAME", default="my-index", show_default=True, help="Name of the index in the Dev Tools text."
-)
-@click.option("--name", metavar="NAME", default=COMPONENT, show_default=True, help="Name of the component template.")
+@click.option("--index", metavar="NAME", default="my-index", help="Name of the index in the Dev Tools text.")
+@click.option("--name", metavar="NAME", default=COMPONENT, help="Name of the component template.")
 @options.text_field
 @options.max_distance
 @options.value_option(default=True)

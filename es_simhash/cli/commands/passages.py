@@ -30,7 +30,6 @@ from es_simhash.passages.found import Overlap, Overlaps
     "--min-contained",
     type=click.FloatRange(0, 1),
     default=0.8,
-    show_default=True,
     metavar="SHARE",
     help="Report documents that contain this share of the text, or the reverse.",
 )
@@ -38,7 +37,6 @@ from es_simhash.passages.found import Overlap, Overlaps
     "--min-run",
     type=click.IntRange(min=100),
     default=200,
-    show_default=True,
     metavar="LETTERS",
     help="Report documents that share a run of so many letters; a Chinese character counts 2.5.",
 )

@@ -91,7 +91,6 @@ def command(
     "--limit",
     type=click.IntRange(min=0),
     default=_SHOWN,
-    show_default=True,
     help="Number of removals printed, least similar first. The page has all of them.",
 )
 def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:

@@ -133,17 +133,15 @@ _PAGE = 1_000
     "--documents",
     type=click.IntRange(min=1),
     default=_SOME_DOCUMENTS,
-    show_default=True,
     metavar="N",
     help="Number of documents in the index. The cheapest plan depends on it.",
 )
-@click.option("--scripts/--no-scripts", default=True, show_default=True, help="Whether the query may use a script.")
+@click.option("--scripts/--no-scripts", default=True, help="Whether the query may use a script.")
 @click.option(
     "--plans",
     type=click.IntRange(min=1),
     metavar="N",
     default=1,
-    show_default=True,
     help="Print the N cheapest lookup plans, the cheapest first.",
 )
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
@@ -159,7 +157,6 @@ _PAGE = 1_000
     "--index",
     metavar="NAME",
     default="my-index",
-    show_default=True,
     help="Name of the index in Dev Tools text and ES|QL, and of the index that --id is about.",
 )
 @options.scheme

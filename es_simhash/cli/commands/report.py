@@ -31,7 +31,7 @@ from es_simhash.removal.files import refuse_output, write_whole
     "-t", "--text-field", metavar="FIELD", help="Field whose text is shown. Default: the fields that the index records."
 )
 @options.counted_filter
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the page.")
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
 @options.sample(1_000)
 @options.target
 def command(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:

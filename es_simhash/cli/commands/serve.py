@@ -31,7 +31,6 @@ DEFAULT_PORT = 9200
     "--product",
     type=click.Choice(PRODUCTS),
     default="opensearch",
-    show_default=True,
     help="Product to run. Elasticsearch needs a full JDK 21 or newer.",
 )
 @click.option("--version", metavar="VERSION", help="One of the versions that es-simhash supports. Default: the newest.")
@@ -39,7 +38,6 @@ DEFAULT_PORT = 9200
     "--port",
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
-    show_default=True,
     metavar="PORT",
     help="Port on 127.0.0.1; 0 for any free port.",
 )
@@ -49,7 +47,7 @@ DEFAULT_PORT = 9200
     metavar="FOLDER",
     help="Folder for the data. Default: one for each product in your home.",
 )
-@click.option("--heap", metavar="SIZE", default="1g", show_default=True, help="Heap size of the server.")
+@click.option("--heap", metavar="SIZE", default="1g", help="Heap size of the server.")
 def command(product: str, version: str | None, port: int, data: Path | None, heap: str, *, as_json: bool) -> None:
     """
     Run a local server until Ctrl-C. It keeps its data.

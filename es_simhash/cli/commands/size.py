@@ -55,7 +55,6 @@ _REASONS = {
     type=click.IntRange(0, 64),
     metavar="BITS",
     default=3,
-    show_default=True,
     help="Largest distance of a lookup in bits, inclusive, 0 to 64.",
 )
 @click.option(
