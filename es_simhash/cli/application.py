@@ -18,7 +18,6 @@ import click
 
 from es_simhash import __version__
 from es_simhash.cli.failures import (
-    USAGE_ERROR,
     asks_for_json,
     dash_hint,
     describe,
@@ -142,7 +141,7 @@ class Application(click.Group):
         except click.UsageError as failure:
             hint = dash_hint(given)
             if as_json:
-                say_failure(USAGE_ERROR, f"{failure.format_message()} {hint}".strip(), as_json=True)
+                say_failure("usage", f"{failure.format_message()} {hint}".strip(), as_json=True)
             else:
                 failure.show()
                 click.echo(hint, err=True, nl=bool(hint))
@@ -176,8 +175,7 @@ class Application(click.Group):
         except Exception as failure:
             if os.environ.get("ES_SIMHASH_DEBUG"):
                 raise
-            message = describe(failure, url=ctx.meta.get("es_simhash.url"))
-            error(message, kind=kind_of(failure))
+            error(describe(failure, url=ctx.meta.get("es_simhash.url")), kind=kind_of(failure))
             return FAILED
         return result
 

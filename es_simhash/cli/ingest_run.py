@@ -6,9 +6,9 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import IO, Any, TypeAlias
 
@@ -51,12 +51,7 @@ _PHRASES = {
 
 @dataclass(frozen=True, slots=True)
 class LineFailure:
-    """
-    A line that is not in the index, and the *reason* in one line.
-
-    *kind*: ``"unreadable"``, or what the library says of a document that was refused. *place*: file and line, for
-    people.
-    """
+    """A line that is not in the index; *kind* is ``"unreadable"``, or what the library says of a refused document."""
 
     kind: str
     place: str
@@ -71,7 +66,7 @@ class LineFailure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the failure as plain JSON values."""
-        return {"kind": self.kind, "file": self.file, "line": self.line, "id": self.id, "reason": self.reason}
+        return {name: value for name, value in asdict(self).items() if name != "place"}
 
 
 @dataclass(slots=True)
@@ -96,7 +91,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Number of lines that are not in the index because they could not be read, or were refused."""
+        """Number of lines that could not be read, or were refused."""
         return self._actions["refused"] + self._actions["unreadable"]
 
     @property
@@ -104,7 +99,7 @@ class Tally:
         return sum(self._actions[action] for action in _IN_THE_INDEX)
 
     def add(self, record: Record, each: Written) -> None:
-        """Count the outcome that the server gave for a line."""
+        """Count what became of a document."""
         self.last = record
         self._actions[each.action] += 1
         self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
@@ -205,10 +200,8 @@ class IngestActions:
     """
     The lines of the files as bulk actions, without lines that are not documents or were written before.
 
-    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered*
-    only by the second.
-    *waiting*: lines that were read and not yet counted, in order. A line that is not sent has the reason why it
-    is not a document, or the report on it; a line that was sent has ``None``.
+    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only
+    by the second. *waiting*: lines that were read and not yet counted, in order, as in :data:`_Line`.
     """
 
     def __init__(
@@ -238,7 +231,7 @@ class IngestActions:
             yield action
 
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
-        """Yield *lines*, and the reports on those that were written before."""
+        """Add the reports on lines that were written before."""
         while self._before is not None and self._before.left and (part := list(islice(lines, _PART))):
             found = iter(self._before.find([action for _, action, _ in part if action is not None]))
             for record, action, reason in part:
@@ -308,22 +301,23 @@ class IngestRun:
         connection: Connection,
         index: str,
         target: Target,
-        text_fields: Sequence[str],
+        arguments: dict[str, Any],
         tracker: Tracker,
         *,
-        workers: int | None,
         is_new: bool,
     ) -> None:
         """Count what would be written to *index*, which does not exist yet if it is new; write nothing."""
+        with closing(connection.simhash.ingest(index, (), **arguments, dry_run=True)) as checked:
+            if not is_new:
+                list(checked)
         problems: dict[int, str] = {}
-        simhash = connection.simhash
         how: dict[str, Any] = {"on_problem": lambda each: problems.update({each.position: each.reason})}
-        how |= {"text_field": text_fields or None, "workers": workers}
+        how |= {name: arguments[name] for name in ("text_field", "workers")}
         if is_new:
             scheme = target.scheme or DEFAULT_SCHEME
             documents = with_fingerprints(self._actions, scheme=scheme, prefix=target.prefix, **how)
         else:
-            documents = simhash.with_fingerprints(index, self._actions, **how)
+            documents = connection.simhash.with_fingerprints(index, self._actions, **how)
         for number, action in enumerate(documents):
             reason = problems.pop(number, None)
             is_done = reason is None and target.prefix in action["_source"]

@@ -124,10 +124,7 @@ def note(message: str) -> None:
 
 
 def warn(message: str, **data: Any) -> None:
-    """
-    Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with
-    *data* in it.
-    """
+    """Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with *data*."""
     _say("warning", message, "warning: ", **data)
 
 

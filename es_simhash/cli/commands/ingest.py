@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -160,28 +160,11 @@ def command(
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
         grouping["max_distance"] = None
-    arguments: dict[str, Any] = {
-        "text_field": text_field or None,
-        "on_duplicate": None if on_duplicate == "none" else on_duplicate,
-        "contained": contained,
-        "id_from": "content" if content_ids else None,
-        "workers": workers,
-        "op_type": op_type,
-        "memory_bytes": memory << 20,
-        **how,
-        **grouping,
-    }
-    # The options that decide what is written.
-    purpose = {
-        "index": index,
-        "prefix": target.prefix,
-        "format": format_,
-        "id_field": id_field,
-        "content_ids": content_ids,
-        "on_duplicate": on_duplicate,
-        "contained": contained,
-        "op_type": op_type,
-    }
+    arguments = how | grouping | {"text_field": text_field or None, "contained": contained, "op_type": op_type}
+    arguments |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "workers": workers}
+    arguments |= {"id_from": "content" if content_ids else None, "memory_bytes": memory << 20}
+    purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
+    purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
     reader = Reader(files, format=format_, start=(start.file, start.line))
@@ -202,10 +185,6 @@ def command(
                 index, text_field=text_field, max_distance=max_distance, dry_run=dry_run
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
-        if dry_run:
-            with closing(connection.simhash.ingest(index, (), **arguments, dry_run=True)) as checked:
-                if not is_new:
-                    list(checked)
         if saved:
             saved.record_index(IndexIdentity.read(connection.client, index))
         if start.lines:
@@ -215,7 +194,7 @@ def command(
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
-                run.try_out(connection, index, target, text_field, tracker, workers=workers, is_new=is_new)
+                run.try_out(connection, index, target, arguments, tracker, is_new=is_new)
             else:
                 run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
@@ -225,7 +204,7 @@ def command(
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
-    """Say that nothing is left to do; return the exit code of the run that finished."""
+    """Say that nothing is left to do, and end as the run that finished did."""
     note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
     tally = Tally(None)
     tally.resume(start.counts)
@@ -236,7 +215,7 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
 
 def _check_memory_file(path: str | None, outputs: Mapping[str, str | None]) -> None:
     for name, other in outputs.items():
-        if path is not None and other is not None and Path(other).resolve() == Path(path).resolve():
+        if path and other and Path(other).resolve() == Path(path).resolve():
             raise click.UsageError(f"{name} and --memory-file are the same file: give each its own")
 
 
