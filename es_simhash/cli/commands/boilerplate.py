@@ -28,10 +28,7 @@ _SHOWN = 60
 @click.option("--out", type=NEW_FILE, required=True, help="File to write the mask to.")
 @options.source_field
 @click.option(
-    "--min-documents",
-    type=click.IntRange(2),
-    default=20,
-    help="Fewest sampled documents that have a passage.",
+    "--min-documents", type=click.IntRange(2), default=20, help="Fewest sampled documents that have a passage."
 )
 @click.option(
     "--min-share",

@@ -32,8 +32,7 @@ _ADVICE: dict[FaultKind, str] = {
 
 
 @options.manual(
-    "es-simhash check news",
-    "es-simhash check 'news-*' --json | jq -r '.[] | select(.ready | not) | .index'",
+    "es-simhash check news", "es-simhash check 'news-*' --json | jq -r '.[] | select(.ready | not) | .index'"
 )
 @click.argument("index")
 @options.scheme

@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 DEMO_MAX_DISTANCE = 10
 
 
-@options.manual(
-    "es-simhash demo",
-    "es-simhash demo --max-distance 3",
-    "es-simhash demo --url http://localhost:9200",
-)
+@options.manual("es-simhash demo", "es-simhash demo --max-distance 3", "es-simhash demo --url http://localhost:9200")
 @click.option("--url", metavar="URL", help="Use this server, in a new index that is deleted at the end.")
 @click.option(
     "--product",

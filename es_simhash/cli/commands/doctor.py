@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
 
 
-@options.manual(
-    "es-simhash doctor news",
-    "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings",
-)
+@options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")
 @click.argument("index")
 @options.sample(1_000)
 @options.text_field

@@ -123,11 +123,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
 @click.option("--no-wait", is_flag=True, help="End with an error if another follower is active, instead of waiting.")
 @click.option(
-    "--interval",
-    type=_SECONDS,
-    metavar="SECONDS",
-    default=5.0,
-    help="Time between two looks while nothing changes.",
+    "--interval", type=_SECONDS, metavar="SECONDS", default=5.0, help="Time between two looks while nothing changes."
 )
 @click.option(
     "--lease",
@@ -154,11 +150,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @options.processes
 @click.option(
-    "--batch",
-    type=click.IntRange(1, 10_000),
-    default=500,
-    metavar="N",
-    help="Most documents that are read at once.",
+    "--batch", type=click.IntRange(1, 10_000), default=500, metavar="N", help="Most documents that are read at once."
 )
 @click.option(
     "--memory",
@@ -176,11 +168,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
 @click.option(
-    "--metrics-interval",
-    type=_SECONDS,
-    metavar="SECONDS",
-    default=60.0,
-    help="Time between two of these lines.",
+    "--metrics-interval", type=_SECONDS, metavar="SECONDS", default=60.0, help="Time between two of these lines."
 )
 @click.option(
     "--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve the numbers for Prometheus here."

@@ -120,10 +120,7 @@ def pairs(index: str, against: str | None, format_: str | None, target: Target, 
     """
     if as_json and format_ == "csv":
         raise click.UsageError("--json means --format jsonl: leave one of the two out")
-    with (
-        connect(target, index) as connection,
-        closing(connection.simhash.pairs(index, against, **how)) as found,
-    ):
+    with connect(target, index) as connection, closing(connection.simhash.pairs(index, against, **how)) as found:
         columns = COLUMNS if how["preset"] is None and not how["verify"] else (*COLUMNS, "similarity")
         rows = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":

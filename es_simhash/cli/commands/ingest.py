@@ -75,11 +75,7 @@ COMMON = (
     help="Longest time that a line waits for others before it is sent.",
 )
 @click.option(
-    "--batch",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    default=500,
-    help="Most documents in one request.",
+    "--batch", type=click.IntRange(1, 10_000), metavar="N", default=500, help="Most documents in one request."
 )
 @lookup_options
 @click.option(

@@ -23,10 +23,7 @@ _POLL_SECONDS = 0.5
 DEFAULT_PORT = 9200
 
 
-@options.manual(
-    "es-simhash serve",
-    "es-simhash serve --product elasticsearch --port 9201 --data ./data",
-)
+@options.manual("es-simhash serve", "es-simhash serve --product elasticsearch --port 9201 --data ./data")
 @click.option(
     "--product",
     type=click.Choice(PRODUCTS),
