@@ -30,9 +30,8 @@ def lookup_options(command: Function) -> Function:
         help="server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
         "texts that have one near them; auto: change to memory once that is faster.",
     )
-    memory = click.option(
+    memory = options.number(
         "--memory",
-        type=click.IntRange(1),
         metavar="MIB",
         default=1024,
         help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
@@ -85,12 +84,12 @@ def verification(command: Function) -> Function:
     """Add the options that compare texts; the command gets *preset* and *verify*, as the client's methods take them."""
 
     @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
-    @click.option(
+    @options.share(
         "--verify",
-        type=_SHARE,
-        metavar="SHARE",
-        help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-        "shingles.",
+        help=(
+            "Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
+            "shingles."
+        ),
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures
@@ -105,12 +104,7 @@ def verification(command: Function) -> Function:
 
 def resources(command: Function) -> Function:
     """Add ``--threads`` and ``--memory``, which say what the search for pairs may use."""
-    threads = click.option(
-        "--threads",
-        type=click.IntRange(1, 1024),
-        metavar="N",
-        help="Search for pairs in N threads. Default: all cores.",
-    )
+    threads = options.number("--threads", most=1024, help="Search for pairs in N threads. Default: all cores.")
     memory = click.option(
         "--memory",
         "memory_bytes",
@@ -198,20 +192,13 @@ def removal(command: Function) -> Function:
 
     @contained
     @options.filter_option("Remove only documents that match this query.")
-    @click.option(
+    @options.share(
         "--min-similarity",
-        type=_SHARE,
-        metavar="SHARE",
         help="Remove only documents whose text shares this part of its shingles with that of the canonical.",
     )
-    @click.option(
-        "--limit", type=click.IntRange(min=0), metavar="N", help="Remove at most N documents: the most similar ones."
-    )
-    @click.option(
-        "--max-share",
-        type=_SHARE,
-        metavar="SHARE",
-        help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
+    @options.number("--limit", least=0, help="Remove at most N documents: the most similar ones.")
+    @options.share(
+        "--max-share", help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}."
     )
     @click.option(
         "--protect",

@@ -81,6 +81,16 @@ def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], M
     return click.command(cls=Manual, examples=examples, common=common)
 
 
+def number(name: str, *, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
+    """Add an option for a whole number, called N unless *more* says otherwise."""
+    return click.option(name, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
+
+
+def share(name: str, *, help: str, **more: Any) -> Decorator:
+    """Add an option for a share, from 0 to 1."""
+    return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a command works: a server, the object that holds the fields, and a scheme if one was given."""
@@ -276,19 +286,8 @@ format_ = click.option(
     default="auto",
     help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
 )
-workers = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Compute fingerprints in N additional processes once there is enough work.",
-)
-processes = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Number of processes that compute fingerprints.",
-)
+workers = number("--workers", help="Compute fingerprints in N additional processes once there is enough work.")
+processes = number("--workers", default=1, help="Number of processes that compute fingerprints.")
 # Eager: the value of a file to write is judged by it.
 dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
@@ -307,12 +306,8 @@ def sample(default: int) -> Decorator:
     """Add ``--sample`` and ``--seed`` for commands that read *default* documents at random."""
 
     def decorate(command: Function) -> Function:
-        size = click.option(
-            "--sample",
-            type=click.IntRange(1, 10_000),
-            default=default,
-            metavar="N",
-            help="Number of documents that are drawn at random and read.",
+        size = number(
+            "--sample", most=10_000, default=default, help="Number of documents that are drawn at random and read."
         )
         seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
         return size(seed(command))

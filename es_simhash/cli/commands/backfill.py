@@ -37,13 +37,7 @@ from es_simhash.writes.operations import Failure
 @click.argument("index")
 @options.text_field
 @options.processes
-@click.option(
-    "--slices",
-    type=click.IntRange(min=1),
-    default=2,
-    metavar="N",
-    help="Number of parts of the index that are read at once.",
-)
+@options.number("--slices", default=2, help="Number of parts of the index that are read at once.")
 @click.option(
     "--rate",
     "documents_per_second",

@@ -32,14 +32,8 @@ _BATCH = 100
 @click.argument("file", type=INPUT_FILE)
 @options.text_field
 @options.format_
-@click.option(
-    "--documents",
-    type=click.IntRange(min=1),
-    default=1_000_000,
-    metavar="N",
-    help="Estimate the time for this number of documents.",
-)
-@click.option("--limit", type=click.IntRange(min=1), default=20_000, metavar="N", help="Read at most N lines.")
+@options.number("--documents", default=1_000_000, help="Estimate the time for this number of documents.")
+@options.number("--limit", default=20_000, help="Read at most N lines.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),

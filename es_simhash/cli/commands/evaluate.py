@@ -42,23 +42,14 @@ from es_simhash.texts.presets import PRESETS, get_preset
     metavar="BITS",
     help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12.",
 )
-@click.option(
-    "--similarity",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8.",
+@options.share(
+    "--similarity", help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8."
 )
 @click.option(
     "--measure", type=click.Choice(MEASURES), help="What similar means, as for find. Default: that of the preset."
 )
 @click.option("--unit", type=click.Choice(UNITS), help="What is compared, as for find. Default: that of the preset.")
-@click.option(
-    "--positive",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    default=0.8,
-    help="Smallest known similarity of a pair that counts as similar.",
-)
+@options.share("--positive", default=0.8, help="Smallest known similarity of a pair that counts as similar.")
 @click.option("--text-field", metavar="NAME", default="text", help="Field of DOCS that holds the text.")
 @click.option("--pairs-out", type=NEW_FILE, metavar="FILE", help="Write the reported pairs here, as JSON Lines.")
 @click.option(

@@ -31,13 +31,7 @@ _FEATURES = 12
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
-@click.option(
-    "--changes",
-    type=click.IntRange(min=1),
-    default=4,
-    metavar="N",
-    help="Show at most N places where the texts differ.",
-)
+@options.number("--changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
 def command(

@@ -148,14 +148,10 @@ COMMON = (
 )
 @options.text_field
 @options.max_distance
-@click.option(
-    "--size", type=click.IntRange(min=1), metavar="N", help="Return the N nearest of each search. Default: all."
-)
+@options.number("--size", help="Return the N nearest of each search. Default: all.")
 @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and verification of this preset.")
-@click.option(
+@options.share(
     "--verify",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
     help="Compare the texts of the documents found, and drop those that share less than this part of their shingles.",
 )
 @measures

@@ -141,17 +141,13 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     default=3600.0,
     help="Time after which, if anything changed, all groups are decided again.",
 )
-@click.option(
+@options.share(
     "--verify-share",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
     default=0.0,
     help="Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
 )
 @options.processes
-@click.option(
-    "--batch", type=click.IntRange(1, 10_000), default=500, metavar="N", help="Most documents that are read at once."
-)
+@options.number("--batch", most=10_000, default=500, help="Most documents that are read at once.")
 @click.option(
     "--memory",
     "memory_bytes",
@@ -170,9 +166,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--metrics-interval", type=_SECONDS, metavar="SECONDS", default=60.0, help="Time between two of these lines."
 )
-@click.option(
-    "--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve the numbers for Prometheus here."
-)
+@options.number("--prometheus-port", most=65535, metavar="PORT", help="Serve the numbers for Prometheus here.")
 @click.option(
     "--prometheus-address",
     metavar="ADDRESS",

@@ -32,14 +32,7 @@ from es_simhash.lookup.near_dups import NearDup
     default="id",
     help="id: by the id of the canonical; size: the groups with the most duplicates first.",
 )
-@click.option(
-    "--min-size",
-    type=click.IntRange(2),
-    metavar="N",
-    default=2,
-    show_default=False,
-    help="Only groups of N documents or more.",
-)
+@options.number("--min-size", least=2, default=2, show_default=False, help="Only groups of N documents or more.")
 @options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
 @click.option("--contained", is_flag=True, help="Show the documents too that are tagged as contained in a canonical.")
 @options.source

@@ -74,9 +74,7 @@ COMMON = (
     default=1.0,
     help="Longest time that a line waits for others before it is sent.",
 )
-@click.option(
-    "--batch", type=click.IntRange(1, 10_000), metavar="N", default=500, help="Most documents in one request."
-)
+@options.number("--batch", most=10_000, default=500, help="Most documents in one request.")
 @lookup_options
 @click.option(
     "--checkpoint",
@@ -84,15 +82,8 @@ COMMON = (
     metavar="FILE",
     help="Record here how far the files are written; a later run with the same FILE goes on there.",
 )
-@click.option(
-    "--skip",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=False,
-    metavar="N",
-    help="Leave out the first N lines.",
-)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N lines.")
+@options.number("--skip", least=0, default=0, show_default=False, help="Leave out the first N lines.")
+@options.number("--limit", help="Stop after N lines.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),

@@ -26,21 +26,17 @@ from es_simhash.passages.found import Overlap, Overlaps
 @options.text_file
 @options.document_id
 @options.routing
-@click.option(
-    "--min-contained",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    metavar="SHARE",
-    help="Report documents that contain this share of the text, or the reverse.",
+@options.share(
+    "--min-contained", default=0.8, help="Report documents that contain this share of the text, or the reverse."
 )
-@click.option(
+@options.number(
     "--min-run",
-    type=click.IntRange(min=100),
-    default=200,
+    least=100,
     metavar="LETTERS",
+    default=200,
     help="Report documents that share a run of so many letters; a Chinese character counts 2.5.",
 )
-@click.option("--size", type=click.IntRange(min=1), metavar="N", help="Return N documents at most. Default: all.")
+@options.number("--size", help="Return N documents at most. Default: all.")
 @options.filter_query
 @options.scheme
 @options.target

@@ -86,29 +86,16 @@ def _check_form(
     "--only", type=click.Choice(get_args(Selection)), help="Show these documents. For a query bar: --kql or --lucene."
 )
 @options.max_distance
-@click.option(
-    "--size",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000.",
+@options.number(
+    "--size", most=10_000, help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000."
 )
 @options.filter_query
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
-@click.option(
-    "--documents",
-    type=click.IntRange(min=1),
-    default=1_000_000,
-    metavar="N",
-    help="Number of documents in the index. The cheapest plan depends on it.",
+@options.number(
+    "--documents", default=1_000_000, help="Number of documents in the index. The cheapest plan depends on it."
 )
 @click.option("--scripts/--no-scripts", default=True, help="Whether the query may use a script.")
-@click.option(
-    "--plans",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1,
-    help="Print the N cheapest lookup plans, the cheapest first.",
-)
+@options.number("--plans", default=1, help="Print the N cheapest lookup plans, the cheapest first.")
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
 @click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
 @click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")

@@ -31,12 +31,8 @@ DEFAULT_PORT = 9200
     help="Product to run. Elasticsearch needs a full JDK 21 or newer.",
 )
 @click.option("--version", metavar="VERSION", help="One of the versions that es-simhash supports. Default: the newest.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    metavar="PORT",
-    help="Port on 127.0.0.1; 0 for any free port.",
+@options.number(
+    "--port", least=0, most=65535, metavar="PORT", default=DEFAULT_PORT, help="Port on 127.0.0.1; 0 for any free port."
 )
 @click.option(
     "--data",

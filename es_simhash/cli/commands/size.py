@@ -57,18 +57,8 @@ _REASONS = {
     default=3,
     help="Largest distance of a lookup in bits, inclusive, 0 to 64.",
 )
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Primary shards. Default: as many as INDEX has, else as many as its size demands.",
-)
-@click.option(
-    "--replicas",
-    type=click.IntRange(0, 1024),
-    metavar="N",
-    help="Copies of each shard. Default: as many as INDEX has, else 1.",
-)
+@options.number("--shards", help="Primary shards. Default: as many as INDEX has, else as many as its size demands.")
+@options.number("--replicas", least=0, most=1024, help="Copies of each shard. Default: as many as INDEX has, else 1.")
 @click.option(
     "--document-bytes",
     type=BYTES,
