@@ -72,7 +72,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 """Every command with its one line of help, by section."""
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
-_BESIDE = {"distance": "fingerprint", "pairs": "groups", "remove-fields": "create", "review": "plan"}
+_BESIDE = {"distance": "fingerprint", "pairs": "groups", "remove-fields": "create", "report": "stats", "review": "plan"}
 
 FAILED = 1
 USAGE = 2

@@ -32,15 +32,14 @@ def lookup_options(command: Function) -> Function:
     )
     memory = options.number(
         "--memory",
+        "memory_bytes",
+        callback=lambda _ctx, _param, mebibytes: mebibytes << 20,
         metavar="MIB",
         default=1024,
         help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
     )
-    file = click.option(
-        "--memory-file",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Leave these fingerprints in FILE, so that the next run reads only what changed since.",
+    file = options.written_file(
+        "--memory-file", help="Leave these fingerprints in FILE, so that the next run reads only what changed since."
     )
     return lookups(memory(file(command)))
 

@@ -81,14 +81,29 @@ def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], M
     return click.command(cls=Manual, examples=examples, common=common)
 
 
-def number(name: str, *, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
+def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
     """Add an option for a whole number, called N unless *more* says otherwise."""
-    return click.option(name, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
+    return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
+
+
+def distance(*, help: str, **more: Any) -> Decorator:
+    """Add ``--max-distance``."""
+    return number("-d", "--max-distance", least=0, most=64, metavar="BITS", help=help, **more)
 
 
 def share(name: str, *, help: str, **more: Any) -> Decorator:
     """Add an option for a share, from 0 to 1."""
     return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
+
+
+def seconds(*names: str, help: str, **more: Any) -> Decorator:
+    """Add an option for a time of more than 0 seconds."""
+    return click.option(*names, type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help=help, **more)
+
+
+def written_file(name: str, *, help: str, **more: Any) -> Decorator:
+    """Add an option for a file that is written, or goes on."""
+    return click.option(name, type=click.Path(dir_okay=False), metavar="FILE", help=help, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +150,7 @@ def _with_target(command: Function, product: Decorator) -> Function:
     )
     @product
     @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
-    @click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        default=60,
-        help="Longest time that one request may take.",
-    )
+    @seconds("--timeout", default=60, help="Longest time that one request may take.")
     @wraps(command)
     def with_target(
         *,
@@ -233,12 +242,8 @@ prefix = click.option(
     help="Name of the object field that holds the fingerprint fields.",
 )
 
-max_distance = click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    metavar="BITS",
-    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3.",
+max_distance = distance(
+    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3."
 )
 
 

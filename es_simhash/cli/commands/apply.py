@@ -33,12 +33,8 @@ from es_simhash.transport.names import local_names
     common=["--archive", "--yes", *COMMON],
 )
 @click.argument("plan", metavar="PLAN|INDEX")
-@click.option(
-    "--archive",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    required=True,
-    help="Keep each document in this file before it is deleted: gzip, JSON Lines.",
+@options.written_file(
+    "--archive", required=True, help="Keep each document in this file before it is deleted: gzip, JSON Lines."
 )
 @options.yes
 @removal_option

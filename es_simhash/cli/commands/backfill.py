@@ -45,11 +45,8 @@ from es_simhash.writes.operations import Failure
     metavar="N",
     help="At most N documents per second.",
 )
-@click.option(
-    "--checkpoint",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record finished documents here, 8 bytes each; a later run with the same file skips them.",
+@options.written_file(
+    "--checkpoint", help="Record finished documents here, 8 bytes each; a later run with the same file skips them."
 )
 @options.dry_run
 @click.option("--group", is_flag=True, help="Group the documents afterwards, as es-simhash reconcile does.")

@@ -34,13 +34,7 @@ _BATCH = 100
 @options.format_
 @options.number("--documents", default=1_000_000, help="Estimate the time for this number of documents.")
 @options.number("--limit", default=20_000, help="Read at most N lines.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3,
-    metavar="SECONDS",
-    help="Longest time to measure each scheme.",
-)
+@options.seconds("--seconds", default=3, help="Longest time to measure each scheme.")
 @options.scheme
 def command(
     file: str,

@@ -44,8 +44,6 @@ from es_simhash.errors import InvalidInputError, shorten
 @options.target
 def command(
     index: str,
-    text_field: tuple[str, ...],
-    max_distance: int | None,
     mappings: str | None,
     settings: Any,
     target: Target,
@@ -53,9 +51,8 @@ def command(
     existing: bool,
     dry_run: bool,
     yes: bool,
-    value: bool | None,
-    passages: bool | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Create INDEX with the fields, or add the fields to it.
@@ -71,16 +68,13 @@ def command(
     own = None if mappings is None else _read_mappings(mappings)
     with connect(target, index) as connection:
         if existing:
-            how: dict[str, Any] = {"value": value, "passages": passages, "dry_run": not yes}
-            changed = connection.simhash.put_mapping(index, text_field=text_field, max_distance=max_distance, **how)
+            changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
             report: dict[str, Any] = {"changed": changed} if yes else {"would_change": changed}
             line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
-            line += "" if yes else f"{_recorded(text_field, max_distance)}; nothing changed, pass --yes to do it"
+            line += "" if yes else f"{_recorded(**how)}; nothing changed, pass --yes to do it"
         else:
-            how = {"value": value is not False, "passages": bool(passages), "mappings": own, "settings": settings}
-            made = connection.simhash.create_index(
-                index, text_field=text_field, max_distance=max_distance, dry_run=dry_run, **how
-            )
+            how |= {"value": how["value"] is not False, "passages": bool(how["passages"])}
+            made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
             if dry_run and connection.client.indices.exists(index=index):
                 raise InvalidInputError(f"index {shorten(index)} exists: add the fields to it with --existing")
             report = {"would_create" if dry_run else "created": index, "dry_run": dry_run, **made.to_dict()}
@@ -92,7 +86,7 @@ def command(
         print_line(line)
 
 
-def _recorded(text_field: tuple[str, ...], max_distance: int | None) -> str:
+def _recorded(*, text_field: tuple[str, ...], max_distance: int | None, **_: Any) -> str:
     """Return what would be recorded, of what is given."""
     parts = [f"the text fields {', '.join(text_field)}"] if text_field else []
     parts += [] if max_distance is None else [f"the distance {max_distance}"]

@@ -46,15 +46,7 @@ _ADVICE = {
     "shows the text field that the index records.",
 )
 @options.target_of_any_product
-def command(
-    index: str,
-    product: str,
-    target: Target,
-    *,
-    check: bool,
-    as_json: bool,  # noqa: ARG001 -- the pack is JSON anyway, and messages look at the command line
-    **fields: Any,
-) -> int:
+def command(index: str, product: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
     """
     Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.
 
@@ -62,6 +54,7 @@ def command(
     Import the file under Saved objects, or with POST /api/saved_objects/_import. INDEX may be a name, an alias, a data
     stream, a pattern, or several of them separated by commas.
     """
+    del as_json  # the pack is JSON anyway, and messages look at the command line
     subject = Subject(index, **fields, prefix=target.prefix)
     if check:
         subject, faults = _ask(subject, target)

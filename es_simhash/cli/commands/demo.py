@@ -43,14 +43,7 @@ DEMO_MAX_DISTANCE = 10
     help="Product of --url, or the product to start; auto asks --url, or starts OpenSearch.",
 )
 @click.option("--insecure", is_flag=True, help="Do not verify the TLS certificate of --url.")
-@click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    default=DEMO_MAX_DISTANCE,
-    metavar="BITS",
-    help="Largest distance of a near-duplicate in bits, inclusive.",
-)
+@options.distance(default=DEMO_MAX_DISTANCE, help="Largest distance of a near-duplicate in bits, inclusive.")
 def command(url: str | None, product: str, max_distance: int, *, insecure: bool, as_json: bool) -> None:
     """
     Find near-duplicates in a small corpus that comes with es-simhash.

@@ -35,12 +35,8 @@ from es_simhash.texts.presets import PRESETS, get_preset
     "--preset", type=click.Choice(list(PRESETS)), help="Use the scheme, distance and verification of a preset."
 )
 @options.scheme
-@click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    metavar="BITS",
-    help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12.",
+@options.distance(
+    help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12."
 )
 @options.share(
     "--similarity", help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8."

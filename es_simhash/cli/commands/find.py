@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -168,13 +168,10 @@ def command(
     fingerprint: int | None,
     many: str | None,
     text_field: tuple[str, ...],
-    lookups: Literal["auto", "server", "memory"],
-    memory: int,
-    memory_file: str | None,
     target: Target,
     *,
     as_json: bool,
-    **lookup: Any,  # for all four methods below; what one of them lacks is an argument of its own
+    **lookup: Any,  # for all methods below
 ) -> int:
     """
     Find all near-duplicates in INDEX within --max-distance, the nearest first.
@@ -188,13 +185,13 @@ def command(
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
     if text_field and many is None:
         raise click.UsageError("--text-field is for the documents of --input")
-    if memory_file is not None and many is None:
+    in_memory = {name: lookup.pop(name) for name in ("lookups", "memory_bytes", "memory_file")}
+    if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         if many is not None:
-            lookup |= {"lookups": lookups, "memory_bytes": memory << 20, "memory_file": memory_file}
-            return _find_many(connection, index, many, text_field, lookup)
+            return _find_many(connection, index, many, text_field, lookup | in_memory)
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)

@@ -109,7 +109,6 @@ COMMON = (
 )
 # Until the server can be reached for the first time.
 _CONNECT_SECONDS = 5.0
-_SECONDS = click.FloatRange(min=0, min_open=True)
 
 
 @options.manual(
@@ -122,22 +121,16 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @options.text_field
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
 @click.option("--no-wait", is_flag=True, help="End with an error if another follower is active, instead of waiting.")
-@click.option(
-    "--interval", type=_SECONDS, metavar="SECONDS", default=5.0, help="Time between two looks while nothing changes."
-)
-@click.option(
+@options.seconds("--interval", default=5.0, help="Time between two looks while nothing changes.")
+@options.seconds(
     "--lease",
     "lease_seconds",
-    type=_SECONDS,
-    metavar="SECONDS",
     default=30.0,
     help="Time without a sign of life, after which another follower takes over; at most 3,600.",
 )
-@click.option(
+@options.seconds(
     "--reconcile-every",
     "reconcile_seconds",
-    type=_SECONDS,
-    metavar="SECONDS",
     default=3600.0,
     help="Time after which, if anything changed, all groups are decided again.",
 )
@@ -163,9 +156,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     help="Index that holds the lease and the position; it is created if it is missing.",
 )
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
-@click.option(
-    "--metrics-interval", type=_SECONDS, metavar="SECONDS", default=60.0, help="Time between two of these lines."
-)
+@options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
 @options.number("--prometheus-port", most=65535, metavar="PORT", help="Serve the numbers for Prometheus here.")
 @click.option(
     "--prometheus-address",

@@ -67,20 +67,11 @@ COMMON = (
     default="index",
     help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
 )
-@click.option(
-    "--max-delay",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=1.0,
-    help="Longest time that a line waits for others before it is sent.",
-)
+@options.seconds("--max-delay", default=1.0, help="Longest time that a line waits for others before it is sent.")
 @options.number("--batch", most=10_000, default=500, help="Most documents in one request.")
 @lookup_options
-@click.option(
-    "--checkpoint",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record here how far the files are written; a later run with the same FILE goes on there.",
+@options.written_file(
+    "--checkpoint", help="Record here how far the files are written; a later run with the same FILE goes on there."
 )
 @options.number("--skip", least=0, default=0, show_default=False, help="Leave out the first N lines.")
 @options.number("--limit", help="Stop after N lines.")
@@ -108,7 +99,6 @@ def command(
     contained: float | None,
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
-    memory: int,
     checkpoint: str | None,
     skip: int,
     limit: int | None,
@@ -149,7 +139,7 @@ def command(
         grouping["max_distance"] = None
     arguments = how | grouping | {"text_field": text_field or None, "contained": contained, "op_type": op_type}
     arguments |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "workers": workers}
-    arguments |= {"id_from": "content" if content_ids else None, "memory_bytes": memory << 20}
+    arguments |= {"id_from": "content" if content_ids else None}
     purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
     purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None

@@ -48,7 +48,7 @@ def command(
     target: Target,
     *,
     as_json: bool,
-    **lookup: Any,
+    **how: Any,
 ) -> int:
     """
     Find the documents of INDEX that share passages with TEXT: quotes, excerpts, texts inside texts.
@@ -62,9 +62,9 @@ def command(
     with connect(target, index) as connection:
         try:
             if document_id is not None:
-                found = connection.simhash.find_passages_of(index, document_id, **lookup)
+                found = connection.simhash.find_passages_of(index, document_id, **how)
             else:
-                found = connection.simhash.find_passages(index, content or "", **lookup)
+                found = connection.simhash.find_passages(index, content or "", **how)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 _print(failure.results, as_json=as_json)

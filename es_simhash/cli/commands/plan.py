@@ -43,7 +43,7 @@ _LEFT_OUT = {
     common=["--out", *COMMON],
 )
 @click.argument("index")
-@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the plan to this file.")
+@options.written_file("--out", help="Write the plan to this file.")
 @removal_option
 @grouping_option
 @options.target

@@ -50,10 +50,10 @@ def command(
     grouping: dict[str, Any],
     target: Target,
     *,
-    dry_run: bool,
     regroup: bool,
     yes: bool,
     as_json: bool,
+    dry_run: bool,
     **how: Any,
 ) -> int:
     """

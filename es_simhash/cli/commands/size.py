@@ -47,12 +47,13 @@ _REASONS = {
 )
 @click.argument("index", required=False)
 @click.option("--documents", type=COUNT, metavar="N", help="Number of documents, such as 250000, 500M or 1.5B.")
-@click.option(
+@options.number(
     "-d",
     "--distance",
     "--max-distance",
     "max_distance",
-    type=click.IntRange(0, 64),
+    least=0,
+    most=64,
     metavar="BITS",
     default=3,
     help="Largest distance of a lookup in bits, inclusive, 0 to 64.",
