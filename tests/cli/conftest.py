@@ -7,7 +7,7 @@ from es_simhash.cli import app
 
 
 @pytest.fixture
-def call(monkeypatch):
+def local(monkeypatch):
     """Return a function that runs a command line and returns its result."""
     for name in ("URL", "PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)

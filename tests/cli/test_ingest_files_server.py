@@ -147,7 +147,6 @@ def test_lines_of_a_pipe_that_stays_open(server, made):
 
 
 def test_a_checkpoint_that_cannot_be_used(made, run, tmp_path):
-    """One line each, and nothing is written."""
     path = write(tmp_path / "news.jsonl", range(3))
     checkpoint = ["--checkpoint", tmp_path / "checkpoint"]
     assert run("ingest", made, "-", *checkpoint, stdin="{}").exit_code == 2

@@ -50,7 +50,6 @@ def test_nothing_printed_controls_the_terminal(show, capsys):
 
 @given(st.text(st.characters(codec=None)))
 def test_json_means_the_same_with_escapes(text):
-    """What a program reads from the JSON is the text itself."""
     shown = to_json({"a": text})
     assert json.loads(shown) == {"a": text}
     assert not HIDDEN.search(shown)
@@ -109,7 +108,6 @@ def test_a_missing_dictionary_names_the_option():
 
 
 def test_invalid_input_is_one_line():
-    """A message with line breaks becomes one line, and a long one is cut."""
     assert describe(InvalidInputError("a\n b\r\n\tc")) == "a b c"
     assert len(describe(InvalidInputError("x" * 10_000))) == 500
 

@@ -20,82 +20,79 @@ from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
 
 FOX = "the quick brown fox jumps over the lazy dog"
+PRINT = "00000000000000ff"
 
 
-def test_a_report_needs_an_extra(call, monkeypatch, tmp_path):
+def test_a_report_needs_an_extra(local, monkeypatch, tmp_path):
     """Without it one line says what to install, before any server is asked, and no file is left."""
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    line = failed(call("report", "news", "--out", str(tmp_path / "report.html")))
+    line = failed(local("report", "news", "--out", str(tmp_path / "report.html")))
     assert "vl-convert-python" in line
     assert "pip install 'es-simhash[report]'" in line
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fingerprint_of_a_text_is_the_librarys(call):
-    """The command prints what the function returns."""
-    assert call("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
+def test_fingerprint_of_a_text_is_the_librarys(local):
+    assert local("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
 
 
-def test_each_line_of_stdin_is_a_text(call):
+def test_each_line_of_stdin_is_a_text(local):
     """Lines and fingerprints correspond, whatever the line break, and a line without features has a dash."""
-    result = call("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
+    result = local("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
     assert result.stdout.splitlines() == [to_hex(fingerprint("a line")), "-", "-", to_hex(fingerprint("你好，世界"))]
 
 
-def test_many_lines_are_taken_in_batches(call):
-    """More lines than one batch holds keep their order."""
+def test_many_lines_are_taken_in_batches(local):
     lines = [f"line number {n}" for n in range(2500)]
-    assert call("fingerprint", stdin="\n".join(lines)).stdout.split() == [to_hex(fingerprint(line)) for line in lines]
+    assert local("fingerprint", stdin="\n".join(lines)).stdout.split() == [to_hex(fingerprint(line)) for line in lines]
 
 
-def test_a_dash_takes_all_of_stdin_as_one_text(call):
-    """Line breaks do not part it."""
-    assert call("fingerprint", "-", stdin="two\nlines\n").stdout.strip() == to_hex(fingerprint("two\nlines\n"))
+def test_a_dash_takes_all_of_stdin_as_one_text(local):
+    assert local("fingerprint", "-", stdin="two\nlines\n").stdout.strip() == to_hex(fingerprint("two\nlines\n"))
 
 
-def test_files_are_named_beside_their_fingerprints(call, tmp_path):
+def test_files_are_named_beside_their_fingerprints(local, tmp_path):
     """Several files give several lines, in order."""
     (tmp_path / "a.txt").write_text(FOX)
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbf" + FOX.encode())
     names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
-    result = call("fingerprint", "--file", names[0], "--file", names[1])
+    result = local("fingerprint", "--file", names[0], "--file", names[1])
     assert result.stdout.splitlines() == [f"{to_hex(fingerprint(FOX))}  {name}" for name in names]
 
 
-def test_scheme_and_parameters_reach_the_library(call):
+def test_scheme_and_parameters_reach_the_library(local):
     """--scheme and --set make the scheme that get_scheme makes, and JSON names it."""
     wanted = get_scheme("words", size=3)
-    result = json.loads(call("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
+    result = json.loads(local("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
     assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "words-1(size=3)"}
 
 
-def test_a_dictionary_makes_the_keywords_scheme(call, tmp_path):
+def test_a_dictionary_makes_the_keywords_scheme(local, tmp_path):
     """A file for keywords needs no --scheme, and becomes part of the scheme by its digest."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
     text = "临江地铁六号线开通试运营"
-    result = json.loads(call("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
+    result = json.loads(local("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
     scheme = get_scheme("keywords", dictionary=tmp_path / "words.txt")
     assert result == {"fingerprint": to_hex(fingerprint(text, scheme=scheme)), "scheme": str(scheme)}
 
 
 @pytest.mark.parametrize("text", ["", " \t\n", "…!?", "\N{PILE OF POO}", "\x00", "\udcff"])
-def test_texts_without_features_have_no_fingerprint(call, text):
-    """Nothing fails, and JSON says null."""
-    result = call("fingerprint", "--json", text)
+def test_texts_without_features_have_no_fingerprint(local, text):
+    result = local("fingerprint", "--json", text)
     assert (result.exit_code, json.loads(result.stdout)["fingerprint"]) == (0, None)
 
 
-def test_a_text_of_ten_megabytes_is_no_problem(call):
+def test_a_text_of_ten_megabytes_is_no_problem(local):
     """It comes through stdin, since no argument can be that long."""
     text = "0123456789 abcdefghij " * 480_000
-    assert call("fingerprint", "-", stdin=text).stdout.strip() == to_hex(fingerprint(text))
+    assert local("fingerprint", "-", stdin=text).stdout.strip() == to_hex(fingerprint(text))
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place(call):
+def test_bytes_that_are_not_utf8_are_told_with_their_place(local):
     """The line is named, and no traceback is shown."""
-    failed(call("fingerprint", stdin=b"ok\nab\xff\n"), "line 2 is not UTF-8 text (byte 3)")
-    failed(call("fingerprint", "-", stdin=b"\xff\x00a"), "stdin is not UTF-8")
-    failed(call("fingerprint", "-", stdin="text".encode("utf-16")), "stdin is UTF-16 text, not UTF-8")
+    failed(local("fingerprint", stdin=b"ok\nab\xff\n"), "line 2 is not UTF-8 text (byte 3)")
+    failed(local("fingerprint", "-", stdin=b"\xff\x00a"), "stdin is not UTF-8")
+    failed(local("fingerprint", "-", stdin="text".encode("utf-16")), "stdin is UTF-16 text, not UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -108,26 +105,24 @@ def test_bytes_that_are_not_utf8_are_told_with_their_place(call):
         (["--scheme", "shingles", "--set", "size=0"], "size"),
     ],
 )
-def test_a_scheme_that_cannot_be_is_one_line(call, arguments, message):
-    """The message names what was given."""
-    failed(call("fingerprint", FOX, *arguments), message)
+def test_a_scheme_that_cannot_be_is_one_line(local, arguments, message):
+    failed(local("fingerprint", FOX, *arguments), message)
 
 
-def test_distance_of_fingerprints(call):
+def test_distance_of_fingerprints(local):
     """Two fingerprints give their Hamming distance; JSON adds the estimate."""
-    assert call("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
-    result = json.loads(call("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
+    assert local("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
+    result = json.loads(local("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
     assert result["distance"] == 4
     assert result["estimated_cosine"] == pytest.approx(0.9808, abs=1e-4)
 
 
-def test_distance_of_texts_and_files(call, tmp_path):
-    """--text and --file compare what the fingerprints of the texts would give."""
+def test_distance_of_texts_and_files(local, tmp_path):
     other = FOX.replace("dog", "cat")
     wanted = hamming_distance(fingerprint(FOX), fingerprint(other))
-    assert call("distance", "--text", FOX, other).stdout == f"{wanted}\n"
+    assert local("distance", "--text", FOX, other).stdout == f"{wanted}\n"
     (tmp_path / "a").write_text(FOX)
-    assert call("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
+    assert local("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
 
 
 @pytest.mark.parametrize(
@@ -139,41 +134,27 @@ def test_distance_of_texts_and_files(call, tmp_path):
         (["--file", "nowhere", "nowhere"], "'nowhere' is not a file"),
     ],
 )
-def test_what_has_no_distance_is_one_line(call, arguments, message):
-    """The message names what was given."""
-    failed(call("distance", *arguments), message)
+def test_what_has_no_distance_is_one_line(local, arguments, message):
+    failed(local("distance", *arguments), message)
 
 
-def test_mapping_is_the_librarys(call):
-    """The command prints what build_mapping returns, for whatever was asked."""
-    result = call("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
+def test_mapping_is_the_librarys(local):
+    result = local("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
     wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8, value=False)
     assert json.loads(result.stdout) == wanted
 
 
-def test_templates_fit_together(call):
-    """The index template is composed of the component template of the same name."""
-    component = json.loads(call("mapping", "--component-template").stdout)
-    template = json.loads(call("mapping", "--index-template", "news-*", "--name", "mine").stdout)
+def test_templates_fit_together(local):
+    component = json.loads(local("mapping", "--component-template").stdout)
+    template = json.loads(local("mapping", "--index-template", "news-*", "--name", "mine").stdout)
     assert component["template"]["mappings"] == build_mapping()
     assert (template["index_patterns"], template["composed_of"]) == (["news-*"], ["mine"])
 
 
-def test_query_is_the_librarys(call):
+def test_query_is_the_librarys(local):
     """The body is that of build_query, with filter and excluded ids in it; what it means is told on stderr."""
-    result = call(
-        "query",
-        FOX,
-        "-d",
-        "8",
-        "--documents",
-        "5000",
-        "--no-scripts",
-        "--exclude-id",
-        "1",
-        "--filter",
-        '{"term": {"lang": "en"}}',
-    )
+    options = ["-d", 8, "--documents", 5000, "--no-scripts", "--exclude-id", 1, "--filter", '{"term": {"lang": "en"}}']
+    result = local("query", FOX, *options)
     plan = plan_lookup(8, stats=IndexStats(documents=5000), limits=Limits(scripts=False))
     wanted = build_query(
         fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
@@ -182,31 +163,30 @@ def test_query_is_the_librarys(call):
     assert f"fingerprint {to_hex(fingerprint(FOX))}" in result.stderr
 
 
-def test_query_as_console_text_is_a_request_and_its_body(call):
+def test_query_as_console_text_is_a_request_and_its_body(local):
     """What follows the request line is JSON, so Dev Tools take it as it is."""
-    result = call("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
+    result = local("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
     comment, request, body = result.stdout.split("\n", 2)
     assert comment.startswith("# ")
     assert request == "GET news/_search"
     assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3))
 
 
-def test_a_query_by_id_needs_no_server_up_to_distance_3(call):
+def test_a_query_by_id_needs_no_server_up_to_distance_3(local):
     """The server takes the block terms from the stored document."""
-    result = call("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
+    result = local("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
     assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
 
 
-def test_query_prints_as_many_plans_as_asked_for(call):
+def test_query_prints_as_many_plans_as_asked_for(local):
     """The cheapest first, each a request of its own."""
-    result = call("query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console")
+    result = local(
+        "query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console"
+    )
     names = [each.plan.name for each in explain_plan(10, limits=Limits(scripts=False))[:3]]
     heads = [line for line in result.stdout.splitlines() if line.startswith("# fingerprint")]
     assert [name in head for name, head in zip(names, heads, strict=True)] == [True] * 3
-    assert call("query", "--fingerprint", "00000000000000ff", "--plans", "3").exit_code == 2
-
-
-PRINT = "00000000000000ff"
+    assert local("query", "--fingerprint", PRINT, "--plans", "3").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -221,23 +201,22 @@ PRINT = "00000000000000ff"
         (["--script-field"], distance_source("script", 255)),
     ],
 )
-def test_text_to_paste_is_the_librarys(call, arguments, wanted):
+def test_text_to_paste_is_the_librarys(local, arguments, wanted):
     """And nothing else is on stdout: one line break ends it."""
-    assert call("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
+    assert local("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
 
 
-def test_esql_as_a_request_takes_a_filter(call):
-    """The text and the filter are two parts of the body."""
-    done = call("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
+def test_esql_as_a_request_takes_a_filter(local):
+    done = local("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
     request, body = done.stdout.split("\n", 1)
     assert request == "POST /_query"
     wanted = {"bool": {"filter": [{"term": {"lang": "en"}}]}}
     assert json.loads(body) == {"query": build_esql("my-index", 255), "filter": wanted}
 
 
-def test_a_query_for_nothing_is_one_line(call):
+def test_a_query_for_nothing_is_one_line(local):
     """A text without features can have no near-duplicates, so there is no query."""
-    failed(call("query", "..."), "has no features")
+    failed(local("query", "..."), "has no features")
 
 
 @pytest.mark.parametrize(
@@ -285,18 +264,16 @@ def test_a_query_for_nothing_is_one_line(call):
         ["serve", "--port", "70000"],
     ],
 )
-def test_wrong_usage_exits_with_two(call, arguments):
-    """Nothing is done, stdout stays empty, and the usage is shown."""
-    result = call(*arguments)
+def test_wrong_usage_exits_with_two(local, arguments):
+    result = local(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: " in result.stderr or json.loads(result.stderr)["error"]["kind"] == "usage"
 
 
-def test_version(call):
-    """--version names program and version."""
+def test_version(local):
     import es_simhash
 
-    assert call("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
+    assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
 
 
 @pytest.fixture
@@ -309,9 +286,9 @@ def measured(tmp_path):
     return path
 
 
-def test_every_scheme_is_measured(call, measured):
+def test_every_scheme_is_measured(local, measured):
     """One line for each scheme that takes text, with rates and a projection that fit together."""
-    result = call("bench", measured, "--text-field", "body", "--documents", 5000, "--json")
+    result = local("bench", measured, "--text-field", "body", "--documents", 5000, "--json")
     assert result.exit_code == 0, result.output
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [each["scheme"] for each in found] == [str(get_scheme(name)) for name in ("shingles", "words", "keywords")]
@@ -323,34 +300,32 @@ def test_every_scheme_is_measured(call, measured):
         assert each["projected_seconds"] == pytest.approx(5000 / each["documents_per_second"], rel=0.05, abs=0.002)
 
 
-def test_the_time_to_measure_is_limited(call, measured):
-    """Measuring ends with the first batch after the time is up."""
-    result = call("bench", measured, "-t", "body", "--seconds", 1e-9, "--scheme", "words", "--set", "size=3", "--json")
+def test_the_time_to_measure_is_limited(local, measured):
+    result = local("bench", measured, "-t", "body", "--seconds", 1e-9, "--scheme", "words", "--set", "size=3", "--json")
     assert json.loads(result.stdout)["documents"] == 100
     assert json.loads(result.stdout)["scheme"] == str(get_scheme("words", size=3))
 
 
-def test_the_table_of_rates(call, measured):
+def test_the_table_of_rates(local, measured):
     """Without --json a table is printed, with the number of documents that the time is projected for."""
-    result = call("bench", measured, "-t", "body", "--scheme", "shingles", "--documents", 100_000_000, "--limit", 10)
+    result = local("bench", measured, "-t", "body", "--scheme", "shingles", "--documents", 100_000_000, "--limit", 10)
     assert "100,000,000 documents" in result.stdout
     assert "10 texts of" in result.stderr
 
 
-def test_a_file_without_texts_cannot_be_measured(call, measured):
-    """A field that no line has is told in one line."""
-    result = call("bench", measured, "-t", "content")
+def test_a_file_without_texts_cannot_be_measured(local, measured):
+    result = local("bench", measured, "-t", "content")
     assert result.exit_code == 1
     assert "check --text-field" in result.stderr
-    assert call("bench", measured).exit_code == 2
+    assert local("bench", measured).exit_code == 2
 
 
-def test_workers_keep_the_order(call):
+def test_workers_keep_the_order(local):
     """``fingerprint --workers`` prints what it prints without; the first line is so long that processes are started."""
     lines = [f"line number {number}" for number in range(3500)]
-    result = call("fingerprint", "--workers", 2, stdin="\n".join([" " * PoolSizes().enough, *lines]))
+    result = local("fingerprint", "--workers", 2, stdin="\n".join([" " * PoolSizes().enough, *lines]))
     assert result.stdout.splitlines()[1:] == [to_hex(fingerprint(line)) for line in lines]
-    assert call("fingerprint", "--workers", 0, stdin="a").exit_code == 2
+    assert local("fingerprint", "--workers", 0, stdin="a").exit_code == 2
 
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "...", "日本語の新聞記事を読む", "a\r"]

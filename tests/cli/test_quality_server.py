@@ -72,7 +72,6 @@ def test_doctor(run, news, server):
 
 
 def test_tune(run, news):
-    """A preset is recommended, with the figures behind it; no text, no recommendation."""
     result = run("tune", news)
     assert result.exit_code == 0, result.output
     assert "recommended: " in result.stdout
@@ -80,12 +79,3 @@ def test_tune(run, news):
     result = run("tune", news, "--text-field", "title")
     assert result.exit_code == 1
     assert "check the field" in result.stderr
-
-
-def test_an_index_that_is_not_there(run, index):
-    """One line each, no traceback."""
-    for arguments in (["doctor", index], ["tune", index], ["explain", "--index", index, "a", "b"]):
-        result = run(*arguments)
-        assert result.exit_code == 1, result.output
-        [line] = result.stderr.splitlines()
-        assert line.startswith("error: ")

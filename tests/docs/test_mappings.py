@@ -17,7 +17,6 @@ MAPPINGS = ROOT / "mappings"
 
 
 def test_the_files_are_what_the_library_builds():
-    """mappings/ holds what `make mappings` writes now, and no other file."""
     held = {str(path.relative_to(MAPPINGS)): path.read_text(encoding="utf-8") for path in MAPPINGS.glob("*/*")}
     assert held == FILES
 
