@@ -86,9 +86,9 @@ def number(*names: str, help: str, least: int = 1, most: int | None = None, **mo
     return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
 
 
-def distance(*, help: str, **more: Any) -> Decorator:
-    """Add ``--max-distance``."""
-    return number("-d", "--max-distance", least=0, most=64, metavar="BITS", help=help, **more)
+def distance(*names: str, help: str, **more: Any) -> Decorator:
+    """Add ``--max-distance``, also under other *names*."""
+    return number("-d", *names, "--max-distance", "max_distance", least=0, most=64, metavar="BITS", help=help, **more)
 
 
 def share(name: str, *, help: str, **more: Any) -> Decorator:

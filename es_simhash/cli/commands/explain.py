@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,20 +31,10 @@ _FEATURES = 12
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
-@options.number("--changes", default=4, help="Show at most N places where the texts differ.")
+@options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
-def command(
-    a: str,
-    b: str,
-    is_file: bool,  # noqa: FBT001 -- as click calls it
-    index: str | None,
-    text_field: tuple[str, ...],
-    changes: int,
-    target: Target,
-    *,
-    as_json: bool,
-) -> None:
+def command(a: str, b: str, index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
@@ -53,18 +43,18 @@ def command(
     """
     if is_file and index is not None:
         raise click.UsageError("pass --file or --index, not both")
-    if text_field and index is None:
+    if how["text_field"] and index is None:
         raise click.UsageError("--text-field is for documents: pass --index")
     if is_file and a == b == STDIN:
         raise click.UsageError("stdin can be read only once: give a file for A or for B")
     if index is not None:
         with connect(target, index) as connection:
-            found = connection.simhash.explain(index, a, b, text_field=text_field, max_changes=changes)
+            found = connection.simhash.explain(index, a, b, **how)
     else:
         from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(each) if is_file else each for each in (a, b))
-        found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=changes)
+        found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:

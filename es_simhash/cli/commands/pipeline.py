@@ -71,7 +71,9 @@ def command(
             raise click.UsageError(
                 "--search-template takes no INDEX, --install, --dry-run and --text-field: any index can use it"
             )
-        _print_template(target.prefix, name or f"{target.prefix}-candidates", console=console, as_json=as_json)
+        template = build_search_template(prefix=target.prefix)
+        stored = f"PUT _scripts/{name or f'{target.prefix}-candidates'}"
+        _print(template, f"{stored}\n{to_json(template, indent=2)}", console=console, as_json=as_json)
         return
     if install:
         if index is None:
@@ -93,18 +95,16 @@ def command(
     pipeline = build_pipeline(
         scheme=target.scheme or DEFAULT_SCHEME, text_field=text_field, prefix=target.prefix, value=value
     )
-    if console:
-        print_text(_console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index"))
-    else:
-        print_json(pipeline, indent=None if as_json else 2)
+    text = _console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index")
+    _print(pipeline, text, console=console, as_json=as_json)
 
 
-def _print_template(prefix: str, name: str, *, console: bool, as_json: bool) -> None:
-    template = build_search_template(prefix=prefix)
+def _print(body: dict[str, Any], text: str, *, console: bool, as_json: bool) -> None:
+    """Print the *text* for Dev Tools, or the *body* alone."""
     if console:
-        print_text(f"PUT _scripts/{name}\n{to_json(template, indent=2)}")
+        print_text(text)
     else:
-        print_json(template, indent=None if as_json else 2)
+        print_json(body, indent=None if as_json else 2)
 
 
 def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:

@@ -69,10 +69,11 @@ def command(
     regrouped = Regrouped()
     with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
         records = connection.simhash.restore(archives, index=index, dry_run=dry_run, on_regrouped=regrouped.add)
-        counts = _Counts(report, tracker)
+        counts = _Counts(report)
         with closing(records), say_if_stopped():
             for each in records:
                 counts.add(each)
+                tracker.advance(1, completed=counts.actions.total())
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
@@ -94,16 +95,14 @@ def _first_index(archive: str) -> str:
 class _Counts:
     """Counts outcomes, writes them to the report, and shows the first that went wrong."""
 
-    def __init__(self, report: IO[str] | None, tracker: Tracker) -> None:
+    def __init__(self, report: IO[str] | None) -> None:
         self.actions: Counter[str] = Counter()
         self.wrong = 0
         self._report = report
-        self._tracker = tracker
 
     def add(self, record: Restored) -> None:
         """Count a record."""
         self.actions[record.action] += 1
-        self._tracker.advance(1, completed=self.actions.total())
         if self._report is not None:
             self._report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
         if not record.is_done:

@@ -47,17 +47,7 @@ _REASONS = {
 )
 @click.argument("index", required=False)
 @click.option("--documents", type=COUNT, metavar="N", help="Number of documents, such as 250000, 500M or 1.5B.")
-@options.number(
-    "-d",
-    "--distance",
-    "--max-distance",
-    "max_distance",
-    least=0,
-    most=64,
-    metavar="BITS",
-    default=3,
-    help="Largest distance of a lookup in bits, inclusive, 0 to 64.",
-)
+@options.distance("--distance", default=3, help="Largest distance of a lookup in bits, inclusive, 0 to 64.")
 @options.number("--shards", help="Primary shards. Default: as many as INDEX has, else as many as its size demands.")
 @options.number("--replicas", least=0, most=1024, help="Copies of each shard. Default: as many as INDEX has, else 1.")
 @click.option(
