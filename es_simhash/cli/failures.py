@@ -164,10 +164,10 @@ def _said(cause: Mapping[str, Any]) -> str:
 
 def _shard_failure(body: Mapping[str, Any]) -> Any:
     """Return the first failure of a shard; a refresh reports a refusal there."""
-    shards = body.get("_shards")
-    failures = shards.get("failures") if isinstance(shards, Mapping) else None
-    first = failures[0] if isinstance(failures, list) and failures else None
-    return first.get("reason") if isinstance(first, Mapping) else None
+    match body.get("_shards"):
+        case {"failures": [{"reason": reason}, *_]}:
+            return reason
+    return None
 
 
 def _cause(error: BaseException) -> str:
@@ -180,12 +180,9 @@ def _cause(error: BaseException) -> str:
 
 # What other programs call a command of ours.
 _OTHER_WORDS = {
-    "search": "find",
-    "lookup": "find",
-    "index": "ingest",
-    "import": "ingest",
-    "duplicates": "plan",
-    "dedup": "plan",
+    **dict.fromkeys(("search", "lookup"), "find"),
+    **dict.fromkeys(("index", "import"), "ingest"),
+    **dict.fromkeys(("duplicates", "dedup"), "plan"),
     "delete": "apply",
     "undo": "restore",
     "clusters": "groups",

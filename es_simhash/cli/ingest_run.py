@@ -37,6 +37,8 @@ from es_simhash.ingest.written import Written
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
+# Counted beside the actions; a checkpoint has both in one dict.
+_SUMS = ("fingerprinted", "problems", "contained", "updated")
 _IN_THE_INDEX = ("written", "tagged", "replaced")
 _PHRASES = {
     "tagged": "tagged as duplicates",
@@ -76,11 +78,8 @@ class Tally:
     report: IO[str] | None
     is_dry: bool = False
     last: Record | None = None
-    _fingerprinted: int = 0
-    _problems: int = 0
-    _contained: int = 0
-    _updated: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
+    _sums: Counter[str] = field(default_factory=Counter)
     _failures: list[LineFailure] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
 
@@ -102,13 +101,13 @@ class Tally:
         """Count what became of a document."""
         self.last = record
         self._actions[each.action] += 1
-        self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
-        self._contained += each.contained_in is not None
-        self._updated += each.updated
+        self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
+        self._sums["contained"] += each.contained_in is not None
+        self._sums["updated"] += each.updated
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
         elif each.reason is not None:
-            self._problems += 1
+            self._sums["problems"] += 1
             if len(self._warnings) < SHOWN_FAILURES:
                 self._warnings.append(f"{record.place}: {each.reason}")
         self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
@@ -123,15 +122,12 @@ class Tally:
     @property
     def counts(self) -> dict[str, int]:
         """The counts, as :meth:`resume` takes them."""
-        sums = {"fingerprinted": self._fingerprinted, "problems": self._problems, "contained": self._contained}
-        return {**self._actions, **sums, "updated": self._updated}
+        return {**self._actions, **{name: self._sums[name] for name in _SUMS}}
 
     def resume(self, counts: Mapping[str, int]) -> None:
         """Begin with the counts of an earlier run."""
-        rest = dict(counts)
-        self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
-        self._contained, self._updated = rest.pop("contained", 0), rest.pop("updated", 0)
-        self._actions = Counter(rest)
+        self._actions = Counter(counts)
+        self._sums = Counter({name: self._actions.pop(name, 0) for name in _SUMS})
 
     def sync_report(self) -> int:
         """Return the size of the report in bytes, once all of it is on the disk."""
@@ -153,11 +149,11 @@ class Tally:
     def sentence(self) -> str:
         """Return the counts in words."""
         verb = "would be written" if self.is_dry else "written"
-        parts = [f"{count(self._written, 'document')} {verb}, {self._fingerprinted:,} with a fingerprint"]
-        parts += [f"{self._updated:,} in place of one with the same id"] if self._updated else []
+        parts = [f"{count(self._written, 'document')} {verb}, {self._sums['fingerprinted']:,} with a fingerprint"]
+        parts += [f"{self._sums['updated']:,} in place of one with the same id"] if self._sums["updated"] else []
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
-        parts += [f"{self._contained:,} add nothing to a longer one"] if self._contained else []
+        parts += [f"{self._sums['contained']:,} add nothing to a longer one"] if self._sums["contained"] else []
         return ", ".join(parts)
 
     def show(self, index: str, seconds: float, *, as_json: bool) -> None:
@@ -165,19 +161,19 @@ class Tally:
         print_failures(self._failures, total=self.failed, advice="pass --report FILE to get all of them")
         for warning in self._warnings:
             warn(warning)
-        if self._problems > len(self._warnings):
-            warn(f"and {self._problems - len(self._warnings):,} more documents with such a problem")
-        if self._written and not self._fingerprinted:
+        if self._sums["problems"] > len(self._warnings):
+            warn(f"and {self._sums['problems'] - len(self._warnings):,} more documents with such a problem")
+        if self._written and not self._sums["fingerprinted"]:
             warn("no document has a fingerprint: compare --text-field with the names of the fields")
         if as_json:
             counts = {
                 "index": index,
                 "dry_run": self.is_dry,
                 "written": self._written,
-                "fingerprinted": self._fingerprinted,
-                "updated": self._updated,
+                "fingerprinted": self._sums["fingerprinted"],
+                "updated": self._sums["updated"],
                 **{action: self._actions[action] for action in _PHRASES},
-                "contained": self._contained,
+                "contained": self._sums["contained"],
                 "seconds": round(seconds, 3),
             }
             print_json({**counts, "failures": failures_as_json(self._failures)})

@@ -274,8 +274,6 @@ text_field = click.option(
     multiple=True,
     help="Field that holds the text. Repeatable; the order counts.",
 )
-"""A tuple of names."""
-
 time_field = click.option("--time-field", metavar="FIELD", help="Date field of the documents.")
 source_field = click.option(
     "--source-field", metavar="FIELD", help="Keyword field that says where a document comes from."
@@ -309,12 +307,7 @@ def value_option(*, default: bool | None) -> Decorator:
 
 def sample(default: int) -> Decorator:
     """Add ``--sample`` and ``--seed`` for commands that read *default* documents at random."""
-
-    def decorate(command: Function) -> Function:
-        size = number(
-            "--sample", most=10_000, default=default, help="Number of documents that are drawn at random and read."
-        )
-        seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
-        return size(seed(command))
-
-    return decorate
+    text = "Number of documents that are drawn at random and read."
+    size = number("--sample", most=10_000, default=default, help=text)
+    seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
+    return lambda command: size(seed(command))

@@ -13,7 +13,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
@@ -108,7 +107,7 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print *text* on stdout as it is; for text that comes from the program itself."""
+    """Print *text* of the program itself on stdout, as it is."""
     # click.echo would flush each line, which costs most of the time when there are a million lines.
     sys.stdout.write(f"{text}\n")
 
@@ -231,9 +230,7 @@ class Tracker:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._progress.disable:  # rich 13 prints an empty line for a bar that was never shown
             self._progress.stop()
 

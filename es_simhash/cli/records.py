@@ -111,10 +111,8 @@ class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
 
-    *file*: ``-`` is stdin. *number*: place of the file among those given, from 0.
-    *line*: number of the last line of the document, from 1.
-    *value*: the JSON value (an object remembers its text), or the CSV row as a dict; ``None`` if it cannot be
-    read.
+    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1.
+    *value*: the JSON value (an object remembers its text), or the CSV row as a dict.
     """
 
     file: str
@@ -133,7 +131,6 @@ class Reader:
     """
     Reads one file after another; ``-`` is stdin.
 
-    *format*: ``"auto"`` goes by the name, and means JSON Lines for names other than those of CSV and TSV.
     *start*: place of the first file to read, and the number of its last line that is left out.
     *position*: bytes read so far, of all files together, as stored; any thread may read it.
     """
@@ -172,8 +169,8 @@ def _open(name: str) -> Iterator[IO[bytes]]:
     """
     Provide a file, or stdin through a new buffer where it has a descriptor.
 
-    A thread that waits for input holds the lock of its buffer. If that is the buffer of ``sys.stdin``, Python
-    ends with a fatal error.
+    A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
+    error.
     """
     if name != STDIN:
         with Path(name).open("rb") as file:
@@ -314,11 +311,7 @@ def _header_fault(header: Sequence[str]) -> str | None:
 
 
 def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
-    """
-    Return the bulk action for a line: a document, or the form of exports with ``_id`` and ``_source``.
-
-    Raises InvalidInputError, with the reason to report, if the line is not a document or its id cannot be used.
-    """
+    """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
     if record.reason is not None:
         raise InvalidInputError(record.reason)
     document = record.value

@@ -10,7 +10,7 @@ import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -53,11 +53,9 @@ def _handling(handler: Any, *numbers: int) -> Iterator[None]:
             signal.signal(number, old)
 
 
-@contextmanager
-def interrupts() -> Iterator[None]:
+def interrupts() -> AbstractContextManager[None]:
     """Raise :class:`Terminated` for SIGTERM within the block, as Python raises KeyboardInterrupt for Ctrl-C."""
-    with _handling(_raise, signal.SIGTERM):
-        yield
+    return _handling(_raise, signal.SIGTERM)
 
 
 class Request:

@@ -60,8 +60,7 @@ class NoFingerprint:
         return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
 
 
-def print_near_dups(found: NearDups, *, as_json: bool) -> None:
-    """Print what one lookup found."""
+def _print_near_dups(found: NearDups, *, as_json: bool) -> None:
     if as_json:
         print_json(_to_dict(found))
         return
@@ -80,13 +79,13 @@ def print_near_dups(found: NearDups, *, as_json: bool) -> None:
         warn(str(reason))
 
 
-def print_answer(record: Record, text: str | None, outcome: NearDups | Exception) -> bool:
+def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exception) -> bool:
     """Print the answer to one line of a file as one line of JSON; return whether it failed."""
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
     shown: dict[str, Any] = {"line": record.line}
     if isinstance(found, NearDups):
         shown |= _to_dict(found)
-        if text is not None and found.plan is None and found.scheme is not None:
+        if isinstance(text, str) and found.plan is None and found.scheme is not None:
             why = NoFingerprint.of(text, found.scheme)
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
@@ -120,18 +119,15 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
     ]
 
 
-COMMON = (
-    *("--file", "--id", "--input", "--lookups", "--text-field", "--max-distance"),
-    *("--size", "--preset", "--filter", "--source", "--url", "--json"),
-)
-
-
 @options.manual(
     'es-simhash find news "the quick brown fox" --max-distance 8',
     "es-simhash find news --id 4711 --source title,date",
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
-    common=COMMON,
+    common=(
+        *("--file", "--id", "--input", "--lookups", "--text-field", "--max-distance"),
+        *("--size", "--preset", "--filter", "--source", "--url", "--json"),
+    ),
 )
 @click.argument("index")
 @click.argument("text", required=False)
@@ -204,9 +200,9 @@ def command(
                     warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                print_near_dups(failure.results, as_json=as_json)
+                _print_near_dups(failure.results, as_json=as_json)
             raise
-    print_near_dups(found, as_json=as_json)
+    _print_near_dups(found, as_json=as_json)
     return 0
 
 
@@ -230,10 +226,7 @@ def _find_many(
         found = connection.simhash.stream_near_dups_many(index, texts(), **lookup)
         for answer in found:
             record, question = waiting.popleft()
-            if isinstance(question, str):
-                failed += print_answer(record, question, answer)
-            else:
-                failed += print_answer(record, None, question)
+            failed += _print_answer(record, question, answer if isinstance(question, str) else question)
             tracker.advance(1, completed=reader.position)
     if failed:
         said = f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output"
@@ -242,10 +235,10 @@ def _find_many(
 
 
 def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]:
-    for each in connection.simhash.check(index):
-        if each.text_fields:
-            return each.text_fields
-    raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
+    recorded = [each.text_fields for each in connection.simhash.check(index) if each.text_fields]
+    if not recorded:
+        raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
+    return recorded[0]
 
 
 def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInputError:

@@ -103,10 +103,6 @@ def _serve_prometheus(index: str, address: str, port: int, latest: Callable[[], 
         thread.join()
 
 
-COMMON = (
-    *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
-    *("--dry-run", "--url", "--json"),
-)
 # Until the server can be reached for the first time.
 _CONNECT_SECONDS = 5.0
 
@@ -115,7 +111,10 @@ _CONNECT_SECONDS = 5.0
     "es-simhash follow news",
     "es-simhash follow news --metrics json --prometheus-port 9108",
     "es-simhash follow news --once",
-    common=COMMON,
+    common=(
+        *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
+        *("--dry-run", "--url", "--json"),
+    ),
 )
 @click.argument("index")
 @options.text_field

@@ -23,11 +23,6 @@ from es_simhash.cli.records import STDIN, Format, Reader
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
 
-COMMON = (
-    *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
-    *("--report", "--dry-run", "--url", "--json"),
-)
-
 
 @options.manual(
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
@@ -37,7 +32,10 @@ COMMON = (
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
-    common=COMMON,
+    common=(
+        *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
+        *("--report", "--dry-run", "--url", "--json"),
+    ),
 )
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)

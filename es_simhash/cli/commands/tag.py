@@ -15,14 +15,15 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_line
 from es_simhash.cli.stopping import say_if_stopped
 
-COMMON = ["--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule", "--canonical", "--url", "--json"]
-
 
 @options.manual(
     "es-simhash tag news --preset near",
     "es-simhash tag news --preset near --yes",
     "es-simhash tag mails --contained 0.95 --yes",
-    common=COMMON,
+    common=(
+        *("--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule"),
+        *("--canonical", "--url", "--json"),
+    ),
 )
 @click.argument("index")
 @contained_option
