@@ -1,7 +1,5 @@
 """The commands create, find, query, check, remove and demo on real servers: what they do, and what they print."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

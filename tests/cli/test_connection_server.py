@@ -1,7 +1,5 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
-from __future__ import annotations
-
 import json
 import socket
 import traceback

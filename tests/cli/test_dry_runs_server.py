@@ -1,7 +1,5 @@
 """What a command says with --dry-run, or without --yes, is what it then does, and until then nothing is changed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

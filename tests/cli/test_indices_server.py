@@ -1,7 +1,5 @@
 """Commands on an index that is missing, closed, red, read-only or not ours: one line says what to do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The command ingest on real servers: what it writes, what it leaves out, and its report."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

@@ -1,7 +1,5 @@
 """Every command that answers, with --json: what it prints is JSON, and so is what it says of a failure."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What is printed for people has no character that controls a terminal, and messages never contain a login."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

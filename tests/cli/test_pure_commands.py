@@ -1,7 +1,5 @@
 """The commands that need no server: what they print, what they say to bad input, and that they answer line by line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Documents from files: every line is a document or is told, and no line costs another."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The command line and an OpenSearch with logins: what the environment gives, and what a refusal says."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

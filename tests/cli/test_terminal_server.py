@@ -1,7 +1,5 @@
 """What the commands print, whatever the documents hold: no character moves the cursor, and records fit the width."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@ The manual of the command line: every command is in the table, has help and a ma
 is current.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The files in mappings/: what the library builds, nothing else, and Dev Tools text whose every body is JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 
