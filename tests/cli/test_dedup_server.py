@@ -71,10 +71,7 @@ def test_backfill_that_groups(run, plain, server):
 
 def test_backfill_without_a_text_field(run, plain):
     """The index has no fields of ours, and nobody says what they are to be made from."""
-    result = run("backfill", plain)
-    assert result.exit_code == 1
-    [line] = result.stderr.splitlines()
-    assert line.startswith(f"error: index '{plain}' has no 'simhash' fields: ")
+    assert failed(run("backfill", plain)).startswith(f"error: index '{plain}' has no 'simhash' fields: ")
 
 
 def test_reconcile_and_groups(run, grouped, server):
@@ -268,10 +265,10 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     shown = run(*command)
     assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
     write_archive(archive, [(grouped, "x", None, "{}", "a")])
-    assert "belongs to another plan" in failed(run(*command))
+    failed(run(*command), "belongs to another plan")
     archive.unlink()
     server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
-    assert "plan again" in failed(run(*command), "2 of 3 documents")
+    failed(run(*command), "2 of 3 documents", "plan again")
     server.remove(grouped)
     shown = run(*command)
     assert shown.exit_code == 1
@@ -310,9 +307,7 @@ def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
 def test_a_plan_that_cannot_be_used(run, tmp_path, data):
     plan = tmp_path / "plan"
     plan.write_bytes(data)
-    result = run("apply", plan, "--archive", tmp_path / "archive", "--yes")
-    assert result.exit_code == 1
-    [line] = result.stderr.splitlines()
+    line = failed(run("apply", plan, "--archive", tmp_path / "archive", "--yes"))
     assert line.startswith(f"error: {plan}")
     assert not (tmp_path / "archive").exists()
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.servers.command_line import failed
+
 TEXT = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. Residents had "
     "asked for a crossing for twenty years, and the mayor called the vote a victory for patience."
@@ -54,9 +56,7 @@ def test_evaluate_through_a_server(run, news, files):
 def test_explain_documents(run, news):
     """Documents are named by id; one that is not there is said so in a line."""
     assert "[-Residents-]{+People+}" in run("explain", "--index", news, "a", "b").stdout
-    result = run("explain", "--index", news, "a", "nobody")
-    assert result.exit_code == 1
-    assert "'nobody' cannot be compared: there is none" in result.stderr
+    failed(run("explain", "--index", news, "a", "nobody"), "'nobody' cannot be compared: there is none")
 
 
 def test_doctor(run, news, server):
