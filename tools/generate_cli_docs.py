@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from es_simhash.cli.application import SECTIONS, app
-from es_simhash.cli.manual import Manual
+from es_simhash.cli.options import Manual
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "cli.md"

@@ -21,7 +21,7 @@ __getattr__, _, _ = lazy_loader.attach(__name__, submod_attrs={"application": ["
 def main() -> None:
     """Run ``es-simhash`` with the arguments of this process, then end the process."""
     try:
-        from es_simhash.cli.application import app  # noqa: PLC0415 -- see above
+        from es_simhash.cli.application import app  # noqa: PLC0415 -- so that Ctrl-C meanwhile is answered
 
         app()
     except KeyboardInterrupt:

@@ -17,15 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.failures import (
-    USAGE_ERROR,
-    asks_for_json,
-    dash_hint,
-    describe,
-    kind_of,
-    no_such_command,
-    say_failure,
-)
+from es_simhash.cli.failures import asks_for_json, dash_hint, describe, kind_of, no_such_command, say_failure
 from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 
@@ -77,11 +69,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "Find near-duplicates in a small corpus.",
     },
 }
-"""
-Every command with its one line of help, by section. The module of a command is ``es_simhash.cli.commands.NAME``,
-with ``_`` for ``-``.
-"""
+"""Every command with its one line of help, by section."""
 
+# A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
+_BESIDE = {"distance": "fingerprint", "pairs": "groups", "remove-fields": "create", "report": "stats", "review": "plan"}
 
 FAILED = 1
 USAGE = 2
@@ -91,6 +82,11 @@ BROKEN_PIPE = 141
 
 # These loggers warn about a failed request, which the one line of ours describes already.
 _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
+
+
+def module_of(command: str) -> str:
+    """Return the name of the module in ``commands/`` that has *command*."""
+    return _BESIDE.get(command, command).replace("-", "_")
 
 
 class Application(click.Group):
@@ -104,7 +100,8 @@ class Application(click.Group):
         """Import and return the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"es_simhash.cli.commands.{cmd_name.replace('-', '_')}").command
+        module = import_module(f"es_simhash.cli.commands.{module_of(cmd_name)}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_") if cmd_name in _BESIDE else "command")
         return command
 
     def resolve_command(
@@ -137,7 +134,7 @@ class Application(click.Group):
         except click.UsageError as failure:
             hint = dash_hint(given)
             if as_json:
-                say_failure(USAGE_ERROR, f"{failure.format_message()} {hint}".strip(), as_json=True)
+                say_failure("usage", f"{failure.format_message()} {hint}".strip(), as_json=True)
             else:
                 failure.show()
                 click.echo(hint, err=True, nl=bool(hint))
@@ -171,8 +168,7 @@ class Application(click.Group):
         except Exception as failure:
             if os.environ.get("ES_SIMHASH_DEBUG"):
                 raise
-            message = describe(failure, url=ctx.meta.get("es_simhash.url"))
-            error(message, kind=kind_of(failure))
+            error(describe(failure, url=ctx.meta.get("es_simhash.url")), kind=kind_of(failure))
             return FAILED
         return result
 

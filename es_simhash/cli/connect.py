@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -17,7 +17,7 @@ from es_simhash import SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
-from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.connection import ca_file_of_environment, login_of_environment, open_client, split_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,13 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
 
     *index*: no request is made about anything else. A *target* without a scheme adopts that of the index.
     """
-    server = target.server
-    url, login_of_url = split_url(server.url)
+    url, login_of_url = split_url(target.server.url)
     click.get_current_context().meta["es_simhash.url"] = url
-    login = login_of_environment()
-    headers = login.headers or login_of_url.headers
-    ca_file = ca_file_of_environment()
+    headers = login_of_environment().headers or login_of_url.headers
+    server = replace(target.server, url=url, ca_file=ca_file_of_environment())
     if server.is_insecure:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
-    reached = Server(url, server.product, ca_file, server.is_insecure, server.timeout_seconds)
-    client, product = open_client(reached, headers, index)
+    client, product = open_client(server, headers, index)
     watch_requests(client.transport)
     try:
         simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)

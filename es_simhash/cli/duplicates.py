@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Regrouped:
-    """Collects what was done to groups."""
+    """Collects what was done to the groups of some indices."""
 
     def __init__(self) -> None:
         self._done: list[tuple[tuple[str, ...], Reconciled]] = []
@@ -115,7 +115,6 @@ def show(
 
 
 def _advice(kinds: Iterable[str]) -> str:
-    """Return what to do about lines that were not carried out."""
     found = set(kinds)
     parts = ["run the same command again for what was refused"] if found & AGAIN else []
     parts += ["put back what is in the archive with es-simhash restore"] if "not_restored" in found else []

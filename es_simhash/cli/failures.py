@@ -44,14 +44,12 @@ _CAUSES = {
 
 def describe(error: BaseException, *, url: str | None = None) -> str:
     """Return *error* as one line for the user; *url* is shown, so it must have no login."""
-    return _one_line(_describe(error, url or "the server"))
+    line = " ".join(_describe(error, url or "the server").split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def kind_of(error: BaseException) -> str:
-    """
-    Return the kind of *error* for programs: the class of an error of ours, else ``server``, ``file`` or
-    ``unexpected``.
-    """
+    """Return the kind of *error* for programs: the class of one of ours, else ``server``, ``file``, ``unexpected``."""
     if isinstance(error, SimHashError):
         return type(error).__name__
     if _is_of_client(error):
@@ -61,11 +59,6 @@ def kind_of(error: BaseException) -> str:
 
 def _is_of_client(error: BaseException) -> bool:
     return any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _describe(error: BaseException, server: str) -> str:
@@ -154,8 +147,7 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
 def _reason(error: BaseException) -> str:
     """Return the reasons that the server gave, where it gave any."""
     body: Any = getattr(error, "body", None)
-    if body is None:
-        body = getattr(error, "info", None)
+    body = getattr(error, "info", None) if body is None else body
     details = body.get("error") or _shard_failure(body) if isinstance(body, Mapping) else body
     if isinstance(details, Mapping):
         causes = [details, *(details.get("root_cause") or [])[:1]]
@@ -172,10 +164,10 @@ def _said(cause: Mapping[str, Any]) -> str:
 
 def _shard_failure(body: Mapping[str, Any]) -> Any:
     """Return the first failure of a shard; a refresh reports a refusal there."""
-    shards = body.get("_shards")
-    failures = shards.get("failures") if isinstance(shards, Mapping) else None
-    first = failures[0] if isinstance(failures, list) and failures else None
-    return first.get("reason") if isinstance(first, Mapping) else None
+    match body.get("_shards"):
+        case {"failures": [{"reason": reason}, *_]}:
+            return reason
+    return None
 
 
 def _cause(error: BaseException) -> str:
@@ -186,17 +178,11 @@ def _cause(error: BaseException) -> str:
     return next((plain for word, plain in _CAUSES.items() if word in message), message)
 
 
-USAGE_ERROR = "usage"
-"""The kind of a mistake in the command line itself."""
-
 # What other programs call a command of ours.
 _OTHER_WORDS = {
-    "search": "find",
-    "lookup": "find",
-    "index": "ingest",
-    "import": "ingest",
-    "duplicates": "plan",
-    "dedup": "plan",
+    **dict.fromkeys(("search", "lookup"), "find"),
+    **dict.fromkeys(("index", "import"), "ingest"),
+    **dict.fromkeys(("duplicates", "dedup"), "plan"),
     "delete": "apply",
     "undo": "restore",
     "clusters": "groups",
@@ -240,10 +226,7 @@ def no_such_command(name: str, known: Iterable[str], ctx: click.Context) -> clic
 
 
 def dash_hint(arguments: Iterable[str]) -> str:
-    """
-    Return what to do about the first of *arguments* that begins with a dash that only looks like ``-``;
-    else nothing.
-    """
+    """Return what to do about the first of *arguments* that begins with a dash that only looks like ``-``, if any."""
     for each in arguments:
         typed = unicodedata.normalize("NFKC", each)
         letters = typed.lstrip(_DASHES)

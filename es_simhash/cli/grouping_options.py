@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.quantities import BYTES
+from es_simhash.cli.options import Function
+from es_simhash.cli.parameter_types import BYTES
 from es_simhash.groups.rule import RULES
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
@@ -18,43 +18,34 @@ from es_simhash.texts.measures import MEASURES, UNITS, Measure, Unit
 from es_simhash.texts.presets import PRESETS, get_preset
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY
 
+_SHARE = click.FloatRange(0, 1)
 
-def lookup_options(command: Callable[..., _T]) -> Callable[..., _T]:
+
+def lookup_options(command: Function) -> Function:
     """Add ``--lookups``, ``--memory`` in MiB and ``--memory-file``."""
     lookups = click.option(
         "--lookups",
         type=click.Choice(["auto", "server", "memory"]),
         default="auto",
-        show_default=True,
         help="server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
         "texts that have one near them; auto: change to memory once that is faster.",
     )
-    memory = click.option(
+    memory = options.number(
         "--memory",
-        type=click.IntRange(1),
+        "memory_bytes",
+        callback=lambda _ctx, _param, mebibytes: mebibytes << 20,
         metavar="MIB",
         default=1024,
-        show_default=True,
         help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
     )
-    file = click.option(
-        "--memory-file",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Leave these fingerprints in FILE, so that the next run reads only what changed since.",
+    file = options.written_file(
+        "--memory-file", help="Leave these fingerprints in FILE, so that the next run reads only what changed since."
     )
     return lookups(memory(file(command)))
 
 
-_T = TypeVar("_T")
-
-
-def measures(command: Callable[..., _T]) -> Callable[..., _T]:
-    """
-    Add ``--measure`` and ``--unit`` to a command with ``--preset`` and ``--verify``.
-
-    The command gets both within *verify*, the argument of the client's methods.
-    """
+def measures(command: Function) -> Function:
+    """Add ``--measure`` and ``--unit`` to a command with ``--verify``, which gets both within *verify*."""
 
     @click.option(
         "--measure",
@@ -71,7 +62,7 @@ def measures(command: Callable[..., _T]) -> Callable[..., _T]:
     @wraps(command)
     def with_measures(
         *, preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None, **rest: Any
-    ) -> _T:
+    ) -> Any:
         return command(preset=preset, verify=_verified(preset, verify, measure, unit), **rest)
 
     return with_measures
@@ -88,25 +79,21 @@ def _verified(preset: str | None, verify: float | None, measure: Measure | None,
     )
 
 
-def verification(command: Callable[..., _T]) -> Callable[..., _T]:
-    """
-    Add ``--preset``, ``--verify``, ``--no-verify``, ``--measure`` and ``--unit``.
-
-    The command gets the arguments *preset* and *verify* of the client's methods.
-    """
+def verification(command: Function) -> Function:
+    """Add the options that compare texts; the command gets *preset* and *verify*, as the client's methods take them."""
 
     @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
-    @click.option(
+    @options.share(
         "--verify",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-        "shingles.",
+        help=(
+            "Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
+            "shingles."
+        ),
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures
     @wraps(command)
-    def with_verification(*, verify: Verified | None, no_verify: bool, **rest: Any) -> _T:
+    def with_verification(*, verify: Verified | None, no_verify: bool, **rest: Any) -> Any:
         if no_verify and verify is not None:
             raise click.UsageError("pass --no-verify, or --verify, --measure and --unit, not both")
         return command(verify=False if no_verify else verify, **rest)
@@ -114,14 +101,9 @@ def verification(command: Callable[..., _T]) -> Callable[..., _T]:
     return with_verification
 
 
-def resources(command: Callable[..., _T]) -> Callable[..., _T]:
-    """Add the options that say what the search for pairs may use; the command gets ``threads`` and ``memory_bytes``."""
-    threads = click.option(
-        "--threads",
-        type=click.IntRange(1, 1024),
-        metavar="N",
-        help="Search for pairs in N threads. Default: all cores.",
-    )
+def resources(command: Function) -> Function:
+    """Add ``--threads`` and ``--memory``, which say what the search for pairs may use."""
+    threads = options.number("--threads", most=1024, help="Search for pairs in N threads. Default: all cores.")
     memory = click.option(
         "--memory",
         "memory_bytes",
@@ -132,12 +114,11 @@ def resources(command: Callable[..., _T]) -> Callable[..., _T]:
     return threads(memory(command))
 
 
-def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
+def grouping(command: Function) -> Function:
     """
     Add the options that say how documents are grouped; the command gets them as one dict *grouping*.
 
-    Its items are arguments of the client's methods; ``None``: the option is not given; ``False``: it is given as
-    empty.
+    Its items are arguments of the client's methods; ``None``: not given; ``False``: given as empty.
     """
 
     @verification
@@ -168,7 +149,7 @@ def grouping(command: Callable[..., _T]) -> Callable[..., _T]:
         "condition.",
     )
     @wraps(command)
-    def with_grouping(*, canonical: tuple[str, ...], per: str | None, within: str | None, **values: Any) -> _T:
+    def with_grouping(*, canonical: tuple[str, ...], per: str | None, within: str | None, **values: Any) -> Any:
         given = {name: values.pop(name) for name in ("preset", "verify", "max_distance", "rule")}
         given |= {
             "canonical": list(canonical) or None,
@@ -203,33 +184,20 @@ contained = click.option(
     help="Go by containment: a duplicate is a document if at least this share of it, such as 0.95, is in another "
     "document that is as long or longer. That one stays. INDEX needs passages.",
 )
-"""``--contained``, ``None`` if it is not given."""
 
 
-def removal(command: Callable[..., _T]) -> Callable[..., _T]:
-    """
-    Add the options that say what a plan of removal contains.
-
-    The command gets them as one dict *removal*: the arguments of ``plan_removal``; ``None`` or empty where not
-    given.
-    """
+def removal(command: Function) -> Function:
+    """Add the options that say what a plan contains; the command gets one dict *removal*, for ``plan_removal``."""
 
     @contained
     @options.filter_option("Remove only documents that match this query.")
-    @click.option(
+    @options.share(
         "--min-similarity",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
         help="Remove only documents whose text shares this part of its shingles with that of the canonical.",
     )
-    @click.option(
-        "--limit", type=click.IntRange(min=0), metavar="N", help="Remove at most N documents: the most similar ones."
-    )
-    @click.option(
-        "--max-share",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
+    @options.number("--limit", least=0, help="Remove at most N documents: the most similar ones.")
+    @options.share(
+        "--max-share", help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}."
     )
     @click.option(
         "--protect",
@@ -238,7 +206,7 @@ def removal(command: Callable[..., _T]) -> Callable[..., _T]:
     )
     @click.option("--show", metavar="FIELD", multiple=True, help="Show this field in the plan. Repeatable.")
     @wraps(command)
-    def with_removal(**values: Any) -> _T:
+    def with_removal(**values: Any) -> Any:
         return command(removal={name: values.pop(name) for name in _NAMES}, **values)
 
     return with_removal

@@ -33,12 +33,7 @@ from es_simhash.writes.targets_flow import find_copies, last_generation, write_i
 
 @dataclass(frozen=True, slots=True)
 class IndexIdentity:
-    """
-    The UUIDs of the indices behind a name.
-
-    *written*, *index*: UUID and name of the index that a write goes to; ``None`` if there is none, or it is not
-    known.
-    """
+    """The UUIDs of the indices *behind* a name; *written*, *index*: UUID and name of the one that writes go to."""
 
     written: str | None
     behind: frozenset[str]
@@ -50,7 +45,7 @@ class IndexIdentity:
         try:
             answer = dict(client.indices.get_settings(index=index, name="index.uuid"))
             uuids = {name: str(each["settings"]["index"]["uuid"]) for name, each in answer.items()}
-            written = next(iter(uuids)) if len(uuids) == 1 else _written(client, index, uuids)
+            written = next(iter(uuids)) if len(uuids) == 1 else _find_written(client, index, uuids)
         except Exception as error:
             if status_of(error) == 404:
                 return cls(None, frozenset())
@@ -60,8 +55,7 @@ class IndexIdentity:
         return cls(uuids.get(written), frozenset(uuids.values()), written or None)
 
 
-def _written(client: Any, index: str, uuids: dict[str, str]) -> str:
-    """Return which index behind an alias or a data stream is written to."""
+def _find_written(client: Any, index: str, uuids: dict[str, str]) -> str:
     if all(name.startswith(".ds-") for name in uuids):
         return last_generation(uuids)
     return write_index(dict(client.indices.get_alias(name=index)), index) or ""
@@ -69,18 +63,13 @@ def _written(client: Any, index: str, uuids: dict[str, str]) -> str:
 
 FORMAT = "es-simhash-ingest"
 VERSION = 1
+CHECKPOINT_LINES = 500  # the file is written at least after so many answers
 _BLOCK = 64 * 1024
-# The checkpoint is written at least after so many answers.
-CHECKPOINT_LINES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """
-    What tells a file from another one, or from a changed one.
-
-    *name*: its path, as it was given. *size*: in bytes. *digest*: SHA-256 of its first and last 64 KiB.
-    """
+    """What tells a file from another or a changed one; *digest* is the SHA-256 of its first and last 64 KiB."""
 
     name: str
     size: int
@@ -100,12 +89,9 @@ class FileIdentity:
 @dataclass(frozen=True, slots=True)
 class Position:
     """
-    How far an ingest has got.
+    How far an ingest has got: *line*, from 1, of the *file* at that place, from 0, is the last one dealt with.
 
-    *file*: place of the file among those given, from 0. *line*: the last line that was dealt with, from 1; 0 for
-    none.
     *lines*: number of lines dealt with, of all files together. *counts*: documents by outcome.
-    *report_bytes*: size of the report file then.
     """
 
     file: int = 0
@@ -120,9 +106,8 @@ class IngestCheckpoint:
     """
     The checkpoint of one ingest; if the file exists, the ingest continues where it says.
 
-    *purpose*: the options that decide what is written. A checkpoint with others, with other *files*, or with a
-    file that has changed is refused by InvalidInputError.
-    *is_new*: whether there was no file.
+    *purpose*: the options that decide what is written. A checkpoint with others, or with other or changed *files*, is
+    refused by InvalidInputError.
     """
 
     def __init__(self, path: str, purpose: Mapping[str, Any], files: Sequence[str]) -> None:
@@ -182,13 +167,10 @@ class IngestCheckpoint:
             if held["format"] != FORMAT:
                 raise ValueError(held["format"])
             version = held["version"]
-            found = (
-                str(held["run"]),
-                dict(held["purpose"]),
-                [FileIdentity(**each) for each in held["files"]],
-                _position(held["position"]),
-                _uuid(held.get("index_uuid")),
-            )
+            run, index_uuid, purpose = str(held["run"]), held.get("index_uuid"), dict(held["purpose"])
+            files, position = [FileIdentity(**each) for each in held["files"]], _position(held["position"])
+            if not isinstance(index_uuid, str | None):
+                raise TypeError(index_uuid)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(
                 f"{self._path} is no checkpoint of an ingest: name another file, or a new one"
@@ -198,7 +180,6 @@ class IngestCheckpoint:
                 f"checkpoint {self._path} has version {shorten(version)}, and this program reads {VERSION}: continue "
                 "with the program that began"
             )
-        run, purpose, files, position, index_uuid = found
         self._check(purpose, files)
         return run, position, index_uuid
 
@@ -223,12 +204,6 @@ class IngestCheckpoint:
                 )
 
 
-def _uuid(held: Any) -> str | None:
-    if held is not None and not isinstance(held, str):
-        raise ValueError(held)
-    return held
-
-
 def _position(held: Mapping[str, Any]) -> Position:
     if held.keys() != asdict(Position()).keys() or not isinstance(held["counts"], dict):
         raise ValueError(held)
@@ -243,8 +218,7 @@ class WrittenBefore:
     """
     The documents that may have been written after the place that the checkpoint records.
 
-    *now*: the indices behind the name; with ``None``, where they may not be read, nothing is found.
-    *left*: how many more documents may have been written before; 0 if no search is needed.
+    *left*: how many more of them there may be; 0 if no search is needed, or the indices may not be read.
     """
 
     def __init__(
@@ -260,11 +234,7 @@ class WrittenBefore:
         self.left = CHECKPOINT_LINES + LARGEST_BATCH if has_earlier else 0
 
     def find(self, actions: Sequence[Mapping[str, Any]]) -> list[Written | None]:
-        """
-        Return for each of the next *actions* its report if an earlier index behind the name has it, else ``None``.
-
-        A document whose id comes from the file counts as written only if its content is the same, too.
-        """
+        """Return for each of the next *actions* its report if an earlier index behind the name has it."""
         self.left = max(0, self.left - len(actions))
         if not actions:
             return []
@@ -279,6 +249,7 @@ class WrittenBefore:
     def _report(self, action: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> Written | None:
         for hit in copies:
             source = hit.get("_source") or {}
+            # An id from the file may be that of another document.
             if self._saved.made(hit["_id"]) or self._plain(source) == self._plain(action["_source"]):
                 return Written(0, hit["_id"], hit["_index"], "unchanged", fingerprinted=self._prefix in source)
         return None

@@ -6,9 +6,9 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import IO, Any, TypeAlias
 
@@ -17,6 +17,7 @@ from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint,
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
+    Tracker,
     count,
     dry_run_ending,
     failures_as_json,
@@ -26,7 +27,6 @@ from es_simhash.cli.output import (
     print_line,
     warn,
 )
-from es_simhash.cli.progress import Tracker
 from es_simhash.cli.records import Reader, Record, to_action
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.errors import InvalidInputError
@@ -37,6 +37,8 @@ from es_simhash.ingest.written import Written
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
+# Counted beside the actions; a checkpoint has both in one dict.
+_SUMS = ("fingerprinted", "problems", "contained", "updated")
 _IN_THE_INDEX = ("written", "tagged", "replaced")
 _PHRASES = {
     "tagged": "tagged as duplicates",
@@ -51,12 +53,7 @@ _PHRASES = {
 
 @dataclass(frozen=True, slots=True)
 class LineFailure:
-    """
-    A line that is not in the index, and the *reason* in one line.
-
-    *kind*: ``"unreadable"``, or what the library says of a document that was refused. *place*: file and line, for
-    people.
-    """
+    """A line that is not in the index; *kind* is ``"unreadable"``, or what the library says of a refused document."""
 
     kind: str
     place: str
@@ -71,7 +68,7 @@ class LineFailure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the failure as plain JSON values."""
-        return {"kind": self.kind, "file": self.file, "line": self.line, "id": self.id, "reason": self.reason}
+        return {name: value for name, value in asdict(self).items() if name != "place"}
 
 
 @dataclass(slots=True)
@@ -81,11 +78,8 @@ class Tally:
     report: IO[str] | None
     is_dry: bool = False
     last: Record | None = None
-    _fingerprinted: int = 0
-    _problems: int = 0
-    _contained: int = 0
-    _updated: int = 0
     _actions: Counter[str] = field(default_factory=Counter)
+    _sums: Counter[str] = field(default_factory=Counter)
     _failures: list[LineFailure] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
 
@@ -96,7 +90,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Number of lines that are not in the index because they could not be read, or were refused."""
+        """Number of lines that could not be read, or were refused."""
         return self._actions["refused"] + self._actions["unreadable"]
 
     @property
@@ -104,16 +98,16 @@ class Tally:
         return sum(self._actions[action] for action in _IN_THE_INDEX)
 
     def add(self, record: Record, each: Written) -> None:
-        """Count the outcome that the server gave for a line."""
+        """Count what became of a document."""
         self.last = record
         self._actions[each.action] += 1
-        self._fingerprinted += each.fingerprinted and each.action in _IN_THE_INDEX
-        self._contained += each.contained_in is not None
-        self._updated += each.updated
+        self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
+        self._sums["contained"] += each.contained_in is not None
+        self._sums["updated"] += each.updated
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
         elif each.reason is not None:
-            self._problems += 1
+            self._sums["problems"] += 1
             if len(self._warnings) < SHOWN_FAILURES:
                 self._warnings.append(f"{record.place}: {each.reason}")
         self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
@@ -128,15 +122,12 @@ class Tally:
     @property
     def counts(self) -> dict[str, int]:
         """The counts, as :meth:`resume` takes them."""
-        sums = {"fingerprinted": self._fingerprinted, "problems": self._problems, "contained": self._contained}
-        return {**self._actions, **sums, "updated": self._updated}
+        return {**self._actions, **{name: self._sums[name] for name in _SUMS}}
 
     def resume(self, counts: Mapping[str, int]) -> None:
         """Begin with the counts of an earlier run."""
-        rest = dict(counts)
-        self._fingerprinted, self._problems = rest.pop("fingerprinted", 0), rest.pop("problems", 0)
-        self._contained, self._updated = rest.pop("contained", 0), rest.pop("updated", 0)
-        self._actions = Counter(rest)
+        self._actions = Counter(counts)
+        self._sums = Counter({name: self._actions.pop(name, 0) for name in _SUMS})
 
     def sync_report(self) -> int:
         """Return the size of the report in bytes, once all of it is on the disk."""
@@ -158,11 +149,11 @@ class Tally:
     def sentence(self) -> str:
         """Return the counts in words."""
         verb = "would be written" if self.is_dry else "written"
-        parts = [f"{count(self._written, 'document')} {verb}, {self._fingerprinted:,} with a fingerprint"]
-        parts += [f"{self._updated:,} in place of one with the same id"] if self._updated else []
+        parts = [f"{count(self._written, 'document')} {verb}, {self._sums['fingerprinted']:,} with a fingerprint"]
+        parts += [f"{self._sums['updated']:,} in place of one with the same id"] if self._sums["updated"] else []
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
-        parts += [f"{self._contained:,} add nothing to a longer one"] if self._contained else []
+        parts += [f"{self._sums['contained']:,} add nothing to a longer one"] if self._sums["contained"] else []
         return ", ".join(parts)
 
     def show(self, index: str, seconds: float, *, as_json: bool) -> None:
@@ -170,19 +161,19 @@ class Tally:
         print_failures(self._failures, total=self.failed, advice="pass --report FILE to get all of them")
         for warning in self._warnings:
             warn(warning)
-        if self._problems > len(self._warnings):
-            warn(f"and {self._problems - len(self._warnings):,} more documents with such a problem")
-        if self._written and not self._fingerprinted:
+        if self._sums["problems"] > len(self._warnings):
+            warn(f"and {self._sums['problems'] - len(self._warnings):,} more documents with such a problem")
+        if self._written and not self._sums["fingerprinted"]:
             warn("no document has a fingerprint: compare --text-field with the names of the fields")
         if as_json:
             counts = {
                 "index": index,
                 "dry_run": self.is_dry,
                 "written": self._written,
-                "fingerprinted": self._fingerprinted,
-                "updated": self._updated,
+                "fingerprinted": self._sums["fingerprinted"],
+                "updated": self._sums["updated"],
                 **{action: self._actions[action] for action in _PHRASES},
-                "contained": self._contained,
+                "contained": self._sums["contained"],
                 "seconds": round(seconds, 3),
             }
             print_json({**counts, "failures": failures_as_json(self._failures)})
@@ -205,10 +196,8 @@ class IngestActions:
     """
     The lines of the files as bulk actions, without lines that are not documents or were written before.
 
-    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered*
-    only by the second.
-    *waiting*: lines that were read and not yet counted, in order. A line that is not sent has the reason why it
-    is not a document, or the report on it; a line that was sent has ``None``.
+    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only
+    by the second. *waiting*: lines that were read and not yet counted, in order, as in :data:`_Line`.
     """
 
     def __init__(
@@ -238,7 +227,7 @@ class IngestActions:
             yield action
 
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
-        """Yield *lines*, and the reports on those that were written before."""
+        """Add the reports on lines that were written before."""
         while self._before is not None and self._before.left and (part := list(islice(lines, _PART))):
             found = iter(self._before.find([action for _, action, _ in part if action is not None]))
             for record, action, reason in part:
@@ -308,22 +297,23 @@ class IngestRun:
         connection: Connection,
         index: str,
         target: Target,
-        text_fields: Sequence[str],
+        arguments: dict[str, Any],
         tracker: Tracker,
         *,
-        workers: int | None,
         is_new: bool,
     ) -> None:
         """Count what would be written to *index*, which does not exist yet if it is new; write nothing."""
+        with closing(connection.simhash.ingest(index, (), **arguments, dry_run=True)) as checked:
+            if not is_new:
+                list(checked)
         problems: dict[int, str] = {}
-        simhash = connection.simhash
         how: dict[str, Any] = {"on_problem": lambda each: problems.update({each.position: each.reason})}
-        how |= {"text_field": text_fields or None, "workers": workers}
+        how |= {name: arguments[name] for name in ("text_field", "workers")}
         if is_new:
             scheme = target.scheme or DEFAULT_SCHEME
             documents = with_fingerprints(self._actions, scheme=scheme, prefix=target.prefix, **how)
         else:
-            documents = simhash.with_fingerprints(index, self._actions, **how)
+            documents = connection.simhash.with_fingerprints(index, self._actions, **how)
         for number, action in enumerate(documents):
             reason = problems.pop(number, None)
             is_done = reason is None and target.prefix in action["_source"]

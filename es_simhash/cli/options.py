@@ -1,5 +1,5 @@
 """
-Options that several commands share, and the types of their values. No command is here.
+A command with its examples and ``--json``, and the options that several commands share. No command is here.
 
 A decorator is named after the value that it gives to the command. Options about groups are in
 ``grouping_options.py``, because they import more.
@@ -8,72 +8,102 @@ A decorator is named after the value that it gives to the command. Options about
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from es_simhash.cli.parameter_types import FILE, INPUT_FILE, QUERY
+from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, from_hex, get_scheme
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.removal.files import refuse_output
 
 DEFAULT_URL = "http://localhost:9200"
 PRODUCTS = ("elasticsearch", "opensearch")
+_ALL = "es_simhash.help_all"
 
-_T = TypeVar("_T")
-Command = Callable[..., _T]
-
-
-class JsonType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
-    """An argument that is a JSON object or list."""
-
-    name = "json"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value that the JSON stands for."""
-        if not isinstance(value, str):
-            return value
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            self.fail(f"{value[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'", param, ctx)
-        if not isinstance(parsed, (dict, list)):
-            self.fail(f"{value[:80]!r} is neither an object nor a list", param, ctx)
-        return parsed
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 
 
-class FingerprintType(click.ParamType):  # type: ignore[type-arg]
-    """An argument that is a fingerprint in 16 hex digits."""
+class Manual(click.Command):
+    """
+    A command with ``--json``, whose help shows defaults and ends with examples; ``docs/cli.md`` shows them, too.
 
-    name = "fingerprint"
+    *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the fingerprint as an integer."""
-        if isinstance(value, int):
-            return value
-        try:
-            return from_hex(value)
-        except InvalidInputError as error:
-            self.fail(str(error), param, ctx)
+    def __init__(self, *args: Any, examples: Sequence[str], common: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        for each in self.params:
+            if (
+                isinstance(each, click.Option)
+                and each.show_default is None
+                and isinstance(each.default, str | int | float)
+            ):
+                each.show_default = True
+        self.examples = tuple(examples)
+        self.common = frozenset([*common, "--help-all", "--help"] if common else ())
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
+        if common:
+            about_help: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_all}
+            text = "Show all options and exit."
+            self.params.append(click.Option(["--help-all"], is_flag=True, help=text, **about_help))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the common options, or all of them."""
+        if not self.common or ctx.meta.get(_ALL):
+            super().format_options(ctx, formatter)
+            return
+        found = [each for each in self.get_params(ctx) if self.common.intersection(each.opts)]
+        with formatter.section("Common options"):
+            formatter.write_dl([row for each in found if (row := each.get_help_record(ctx))])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
+        """Write each example on one line, so that it can be copied."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
-JSON = JsonType()
-FINGERPRINT = FingerprintType()
-INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click's signature
+    if value:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """How to reach a server, apart from the login, which comes from the environment."""
+def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], Manual]:
+    """Make a function a command; each of the *examples* is a complete command line."""
+    return click.command(cls=Manual, examples=examples, common=common)
 
-    url: str
-    product: str
-    is_insecure: bool
-    timeout_seconds: float
+
+def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
+    """Add an option for a whole number, called N unless *more* says otherwise."""
+    return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
+
+
+def distance(*names: str, help: str, **more: Any) -> Decorator:
+    """Add ``--max-distance``, also under other *names*."""
+    return number("-d", *names, "--max-distance", "max_distance", least=0, most=64, metavar="BITS", help=help, **more)
+
+
+def share(name: str, *, help: str, **more: Any) -> Decorator:
+    """Add an option for a share, from 0 to 1."""
+    return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
+
+
+def seconds(*names: str, help: str, **more: Any) -> Decorator:
+    """Add an option for a time of more than 0 seconds."""
+    return click.option(*names, type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help=help, **more)
+
+
+def written_file(name: str, *, help: str, **more: Any) -> Decorator:
+    """Add an option for a file that is written, or goes on."""
+    return click.option(name, type=click.Path(dir_okay=False), metavar="FILE", help=help, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +115,7 @@ class Target:
     scheme: Scheme | str | None
 
 
-def target(command: Command[_T]) -> Command[_T]:
+def target(command: Function) -> Function:
     """
     Add the options that name a server, and ``--prefix``; the command gets them as *target*.
 
@@ -98,18 +128,17 @@ def target(command: Command[_T]) -> Command[_T]:
         envvar="ES_SIMHASH_PRODUCT",
         show_envvar=True,
         default="auto",
-        show_default=True,
         help="Product of the server; auto asks the server.",
     )
     return _with_target(command, product)
 
 
-def target_of_any_product(command: Command[_T]) -> Command[_T]:
+def target_of_any_product(command: Function) -> Function:
     """Add the options of :func:`target` without ``--product``: the server is asked for its product."""
     return _with_target(command, lambda same: same)
 
 
-def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[_T]]) -> Command[_T]:
+def _with_target(command: Function, product: Decorator) -> Function:
     @prefix
     @click.option(
         "--url",
@@ -117,19 +146,11 @@ def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[
         envvar="ES_SIMHASH_URL",
         show_envvar=True,
         default=DEFAULT_URL,
-        show_default=True,
         help="Address of the server.",
     )
     @product
     @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
-    @click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        default=60,
-        show_default=True,
-        help="Longest time that one request may take.",
-    )
+    @seconds("--timeout", default=60, help="Longest time that one request may take.")
     @wraps(command)
     def with_target(
         *,
@@ -140,13 +161,14 @@ def _with_target(command: Command[_T], product: Callable[[Command[_T]], Command[
         server_product: str = "auto",
         scheme: Scheme | str | None = None,
         **rest: Any,
-    ) -> _T:
-        return command(target=Target(Server(url, server_product, insecure, timeout), prefix, scheme), **rest)
+    ) -> Any:
+        server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
+        return command(target=Target(server, prefix, scheme), **rest)
 
     return with_target
 
 
-def scheme(command: Command[_T]) -> Command[_T]:
+def scheme(command: Function) -> Function:
     """Add the options that describe a scheme; the command gets them as ``scheme``, ``None`` if none is given."""
 
     @click.option(
@@ -163,29 +185,17 @@ def scheme(command: Command[_T]) -> Command[_T]:
         callback=_parse_settings,
         help="Set a parameter of the scheme, as in --set size=5. Repeatable.",
     )
-    @click.option("--boilerplate", type=_FILE, help="Mask of template text that the scheme leaves out.")
-    @click.option("--dictionary", type=_FILE, help="Dictionary of the scheme keywords.")
-    @click.option("--idf", type=_FILE, help="IDF file of the scheme keywords.")
-    @click.option("--stop-words", type=_FILE, help="Stop words of the scheme keywords.")
+    @click.option("--boilerplate", type=FILE, help="Mask of template text that the scheme leaves out.")
+    @click.option("--dictionary", type=FILE, help="Dictionary of the scheme keywords.")
+    @click.option("--idf", type=FILE, help="IDF file of the scheme keywords.")
+    @click.option("--stop-words", type=FILE, help="Stop words of the scheme keywords.")
     @wraps(command)
-    def with_scheme(
-        *,
-        scheme_name: str | None,
-        scheme_settings: dict[str, Any],
-        boilerplate: str | None,
-        dictionary: str | None,
-        idf: str | None,
-        stop_words: str | None,
-        **rest: Any,
-    ) -> _T:
-        files = {"boilerplate": boilerplate, "dictionary": dictionary, "idf": idf, "stop_words": stop_words}
-        given = {key: path for key, path in files.items() if path is not None}
+    def with_scheme(*, scheme_name: str | None, scheme_settings: dict[str, Any], **rest: Any) -> Any:
+        files = {name: rest.pop(name) for name in ("boilerplate", "dictionary", "idf", "stop_words")}
+        given = {name: path for name, path in files.items() if path is not None}
         return command(scheme=_build_scheme(scheme_name, scheme_settings, given), **rest)
 
     return with_scheme
-
-
-_FILE = click.Path(exists=True, dir_okay=False)
 
 
 def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
@@ -215,129 +225,7 @@ def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, s
         raise InvalidInputError(str(error)) from error
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-"""``--json``."""
-
-prefix = click.option(
-    "--prefix",
-    metavar="NAME",
-    default=DEFAULT_PREFIX,
-    show_default=True,
-    help="Name of the object field that holds the fingerprint fields.",
-)
-"""``--prefix``; part of :func:`target`."""
-
-max_distance = click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    metavar="BITS",
-    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3.",
-)
-"""``--max-distance``, ``None`` if it is not given."""
-
-
-class _FilterType(JsonType):
-    """An argument that is a query, or a list of queries."""
-
-    name = "query"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the query, or the queries."""
-        parsed = super().convert(value, param, ctx)
-        if isinstance(parsed, list) and not (parsed and all(isinstance(each, dict) for each in parsed)):
-            self.fail(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'', param, ctx)
-        return parsed
-
-
-def filter_option(help: str) -> Callable[[Command[_T]], Command[_T]]:
-    """Add ``--filter``; the command gets a query or a list of queries as ``filter``, or ``None``."""
-    return click.option("--filter", type=_FilterType(), metavar="JSON", help=help)
-
-
-filter_query = filter_option(
-    'Only documents that also match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
-)
-"""``--filter`` of the commands that look at documents."""
-
-counted_filter = filter_option(
-    'Count only documents that match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
-)
-"""``--filter`` of the commands that count documents."""
-
-routing = click.option(
-    "--routing",
-    metavar="VALUE",
-    help="With --id: the routing value of the document. Else search only where it leads to.",
-)
-"""``--routing``, ``None`` if it is not given."""
-
-source = click.option(
-    "--source",
-    metavar="FIELDS",
-    callback=lambda _ctx, _param, value: _parse_fields(value),
-    help="Show these fields of the documents, separated by commas; * for all.",
-)
-"""``--source``: what the client's methods take."""
-
-text_fields = click.option(
-    "-t",
-    "--text-field",
-    "text_fields",
-    metavar="FIELD",
-    multiple=True,
-    help="Field that holds the text. Repeatable; the order counts.",
-)
-"""``--text-field``: a tuple of names."""
-
-time_field = click.option("--time-field", metavar="FIELD", help="Date field of the documents.")
-"""``--time-field``, ``None`` if it is not given."""
-
-source_field = click.option(
-    "--source-field", metavar="FIELD", help="Keyword field that says where a document comes from."
-)
-"""``--source-field``, ``None`` if it is not given."""
-
-text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search for the text of this file.")
-"""``--file``: a path, or ``None``."""
-
-format_ = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
-    default="auto",
-    show_default=True,
-    help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
-)
-"""``--format`` of files with documents."""
-
-workers = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Compute fingerprints in N additional processes once there is enough work.",
-)
-"""``--workers``, ``None`` if it is not given."""
-
-processes = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of processes that compute fingerprints.",
-)
-"""``--workers`` of the commands that always say how many."""
-
-# Eager: the value of a file to write is judged by it.
-dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
-"""``--dry-run``."""
-
-yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
-"""``--yes``."""
-
-
-def _parse_fields(source: str | None) -> bool | list[str]:
+def _parse_fields(_ctx: click.Context, _param: click.Parameter, source: str | None) -> bool | list[str]:
     """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
     if source is None or source.strip() == "*":
         return source is not None
@@ -347,51 +235,79 @@ def _parse_fields(source: str | None) -> bool | list[str]:
     return names
 
 
-def refuse_in_dry_run(path: str) -> None:
-    """Raise InvalidInputError if a dry run that writes to *path* would replace what is there."""
-    file = Path(path)
-    if file.is_file() and file.stat().st_size:
-        raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
+prefix = click.option(
+    "--prefix",
+    metavar="NAME",
+    default=DEFAULT_PREFIX,
+    help="Name of the object field that holds the fingerprint fields.",
+)
+
+max_distance = distance(
+    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3."
+)
 
 
-class _Report(click.File):
-    """A file to write, which must not be an archive or a plan."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the file, open."""
-        if isinstance(value, str) and value != "-":
-            try:
-                refuse_output(value)
-                if ctx is not None and ctx.params.get("dry_run"):
-                    refuse_in_dry_run(value)
-            except InvalidInputError as error:
-                self.fail(str(error), param, ctx)
-            except FileNotFoundError as error:
-                self.fail(f"{error.strerror}: {error.filename}", param, ctx)
-        return super().convert(value, param, ctx)
+def filter_option(help: str) -> Decorator:
+    """Add ``--filter``; the command gets a query or a list of queries as ``filter``, or ``None``."""
+    return click.option("--filter", type=QUERY, metavar="JSON", help=help)
 
 
-def report_file(name: str, *, help: str) -> Callable[[Command[_T]], Command[_T]]:
-    """Add an option for a file to write JSON Lines to; the command gets it open, or ``None``."""
-    file = _Report("w", encoding="utf-8", errors="backslashreplace", lazy=False)
-    return click.option(name, type=file, metavar="FILE", help=help)
+_FILTER_EXAMPLE = 'match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
+filter_query = filter_option(f"Only documents that also {_FILTER_EXAMPLE}")
+counted_filter = filter_option(f"Count only documents that {_FILTER_EXAMPLE}")
+
+routing = click.option(
+    "--routing",
+    metavar="VALUE",
+    help="With --id: the routing value of the document. Else search only where it leads to.",
+)
+source = click.option(
+    "--source",
+    metavar="FIELDS",
+    callback=_parse_fields,
+    help="Show these fields of the documents, separated by commas; * for all.",
+)
+text_field = click.option(
+    "-t",
+    "--text-field",
+    metavar="FIELD",
+    multiple=True,
+    help="Field that holds the text. Repeatable; the order counts.",
+)
+time_field = click.option("--time-field", metavar="FIELD", help="Date field of the documents.")
+source_field = click.option(
+    "--source-field", metavar="FIELD", help="Keyword field that says where a document comes from."
+)
+document_id = click.option(
+    "--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out."
+)
+text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search for the text of this file.")
+format_ = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
+    default="auto",
+    help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
+)
+workers = number("--workers", help="Compute fingerprints in N additional processes once there is enough work.")
+processes = number("--workers", default=1, help="Number of processes that compute fingerprints.")
+# Eager: the value of a file to write is judged by it.
+dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
 
 
-def sample(default: int) -> Callable[[Command[_T]], Command[_T]]:
+def value_option(*, default: bool | None) -> Decorator:
+    """Add ``--value`` and ``--no-value``."""
+    return click.option(
+        "--value/--no-value",
+        default=default,
+        help="Whether documents also hold the fingerprint as a number, which scripts need.",
+    )
+
+
+def sample(default: int) -> Decorator:
     """Add ``--sample`` and ``--seed`` for commands that read *default* documents at random."""
-
-    def decorate(command: Command[_T]) -> Command[_T]:
-        size = click.option(
-            "--sample",
-            type=click.IntRange(1, 10_000),
-            default=default,
-            show_default=True,
-            metavar="N",
-            help="Number of documents that are drawn at random and read.",
-        )
-        seed = click.option(
-            "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random choice."
-        )
-        return size(seed(command))
-
-    return decorate
+    text = "Number of documents that are drawn at random and read."
+    size = number("--sample", most=10_000, default=default, help=text)
+    seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
+    return lambda command: size(seed(command))

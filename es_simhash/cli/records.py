@@ -1,5 +1,5 @@
 """
-Documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time; lines as bulk actions.
+Texts and documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time; lines as bulk actions.
 
 A line that cannot be read becomes a record with a reason, and the next line is read.
 """
@@ -11,28 +11,99 @@ import gzip
 import io
 import json
 import re
+import select
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
-from es_simhash.cli.texts import STDIN, find_wide_encoding
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
 Format = Literal["auto", "jsonl", "csv", "tsv"]
 
+STDIN = "-"
+# In bytes. No server accepts a larger document by default (http.max_content_length).
 LONGEST_LINE = 100 * 1024 * 1024
-"""
-Longest line in bytes. No server accepts a larger document by default (http.max_content_length).
-"""
+LONGEST_ID_BYTES = 512  # the servers' own limit
+_READ_BYTES = 1 << 20
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _MAYBE_SURROGATE = re.compile(r"\\u[dD]")
 _BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+def decode(data: bytes, name: str) -> str:
+    """Return *data* as text, or raise InvalidInputError that names the place if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wide = find_wide_encoding(data)
+        what = f"{wide} text, not UTF-8" if wide else f"not UTF-8 text (byte {error.start + 1})"
+        raise InvalidInputError(
+            f"{name} is {what}: convert it, for example with iconv{f' -f {wide}' if wide else ''} -t UTF-8"
+        ) from error
+
+
+def find_wide_encoding(data: bytes) -> str | None:
+    """
+    Return the name that iconv has for the encoding of *data* if that is UTF-16 or UTF-32; else ``None``.
+
+    Examples:
+        >>> find_wide_encoding("a".encode("utf-16")), find_wide_encoding("ab".encode("utf-16-le"))
+        ('UTF-16', 'UTF-16LE')
+    """
+    name = json.detect_encoding(data[:4]).upper()
+    is_wide = any(data[:2]) and not name.startswith("UTF-8")  # NUL bytes alone are a hole in a file
+    return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
+
+
+def read_text(path: str) -> str:
+    """Return the whole text of a file, or of stdin if *path* is ``-``."""
+    if path == STDIN:
+        return decode(sys.stdin.buffer.read(), "stdin")
+    if not Path(path).is_file():
+        raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
+    return decode(Path(path).read_bytes(), path)
+
+
+def read_text_argument(text: str | None, file: str | None) -> str:
+    """Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given."""
+    if file is not None:
+        return read_text(file)
+    return read_text(STDIN) if text == STDIN else text or ""
+
+
+def read_lines() -> Iterator[tuple[int, str] | None]:
+    """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
+    stream = cast("BufferedIOBase", sys.stdin.buffer)
+    number = 0
+    begun: list[bytes] = []
+    while True:
+        if not _is_ready(stream):
+            yield None
+        read = stream.read1(_READ_BYTES)
+        first, *more = read.split(b"\n")
+        begun.append(first)
+        # Each line break ends a line; at the end of the stream so does the end, if anything is left.
+        for rest in more if read else [b""] * any(begun):
+            number += 1
+            yield number, decode(b"".join(begun), f"line {number}").removesuffix("\r")
+            begun = [rest]
+        if not read:
+            return
+
+
+def _is_ready(stream: BufferedIOBase) -> bool:
+    """Return whether a read returns at once. Windows cannot say that of a pipe, and nothing of bytes in memory."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (OSError, ValueError):  # then batches are larger, and a line waits for its answer
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +111,8 @@ class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
 
-    *file*: ``-`` is stdin. *number*: place of the file among those given, from 0.
-    *line*: number of the last line of the document, from 1.
-    *value*: the JSON value (an object remembers its text), or the CSV row as a dict; ``None`` if it cannot be
-    read.
+    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1.
+    *value*: the JSON value (an object remembers its text), or the CSV row as a dict.
     """
 
     file: str
@@ -62,7 +131,6 @@ class Reader:
     """
     Reads one file after another; ``-`` is stdin.
 
-    *format*: ``"auto"`` goes by the name, and means JSON Lines for names other than those of CSV and TSV.
     *start*: place of the first file to read, and the number of its last line that is left out.
     *position*: bytes read so far, of all files together, as stored; any thread may read it.
     """
@@ -101,8 +169,8 @@ def _open(name: str) -> Iterator[IO[bytes]]:
     """
     Provide a file, or stdin through a new buffer where it has a descriptor.
 
-    A thread that waits for input holds the lock of its buffer. If that is the buffer of ``sys.stdin``, Python
-    ends with a fatal error.
+    A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
+    error.
     """
     if name != STDIN:
         with Path(name).open("rb") as file:
@@ -242,18 +310,8 @@ def _header_fault(header: Sequence[str]) -> str | None:
     return None
 
 
-LONGEST_ID_BYTES = 512
-"""
-The servers' own limit.
-"""
-
-
 def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
-    """
-    Return the bulk action for a line: a document, or the form of exports with ``_id`` and ``_source``.
-
-    Raises InvalidInputError, with the reason to report, if the line is not a document or its id cannot be used.
-    """
+    """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
     if record.reason is not None:
         raise InvalidInputError(record.reason)
     document = record.value

@@ -10,7 +10,7 @@ import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -31,13 +31,17 @@ def exit_code(stop: KeyboardInterrupt) -> int:
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
+def _stop_of(number: int) -> KeyboardInterrupt:
+    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+
+
 def _raise(number: int, _frame: FrameType | None) -> None:
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise _stop_of(number)
 
 
 @contextmanager
 def _handling(handler: Any, *numbers: int) -> Iterator[None]:
-    """Let *handler* take the signals within the block; only the main thread may do that, and elsewhere nothing is."""
+    """Let *handler* take the signals within the block; nothing is done outside the main thread, which alone may."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -49,19 +53,13 @@ def _handling(handler: Any, *numbers: int) -> Iterator[None]:
             signal.signal(number, old)
 
 
-@contextmanager
-def interrupts() -> Iterator[None]:
+def interrupts() -> AbstractContextManager[None]:
     """Raise :class:`Terminated` for SIGTERM within the block, as Python raises KeyboardInterrupt for Ctrl-C."""
-    with _handling(_raise, signal.SIGTERM):
-        yield
+    return _handling(_raise, signal.SIGTERM)
 
 
 class Request:
-    """
-    Whether somebody asked the command to stop.
-
-    *stop*: the exception to raise once what was begun is finished; ``None`` while nobody asked.
-    """
+    """Whether somebody asked the command to stop: the exception to raise once what was begun is finished."""
 
     stop: KeyboardInterrupt | None = None
 
@@ -75,10 +73,10 @@ def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
     """
     request = Request()
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, _frame: FrameType | None) -> None:
         if request.stop is not None or is_idle():
-            _raise(number, frame)
-        request.stop = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+            raise _stop_of(number)
+        request.stop = _stop_of(number)
 
     with _handling(handle, signal.SIGINT, signal.SIGTERM):
         yield request
@@ -89,9 +87,8 @@ class _Watch:
     When the first Ctrl-C or SIGTERM may interrupt: not while operations are on their way, or not counted.
 
     *writes*: bulk requests on their way. *has_written*: whether there was one since the command began.
-    *is_asking*: whether the main thread waits for an answer.
-    *stop*: the exception to raise before the next request of the main thread; what was answered is counted by
-    then.
+    *is_asking*: whether the main thread waits for an answer. *stop*: the exception to raise before its next request;
+    what was answered is counted by then.
     """
 
     def __init__(self) -> None:
@@ -103,23 +100,19 @@ class _Watch:
     def begin(self) -> None:
         self.writes, self.has_written, self.is_asking = 0, False, False
 
-    def handle(self, number: int, frame: FrameType | None) -> None:
+    def handle(self, number: int, _frame: FrameType | None) -> None:
         must_wait = self.writes > 0 or (self.has_written and not self.is_asking)
         if self._is_stopped or not must_wait:
-            _raise(number, frame)
+            raise _stop_of(number)
         self._is_stopped = True
-        self.stop = Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
-
-    def raise_stop(self) -> None:
-        if (stop := self.stop) is not None:
-            self.stop = None
-            raise stop
+        self.stop = _stop_of(number)
 
     @contextmanager
     def during(self, *, is_write: bool) -> Iterator[None]:
         is_main = threading.current_thread() is threading.main_thread()
-        if is_main:
-            self.raise_stop()
+        if is_main and self.stop is not None:
+            stop, self.stop = self.stop, None
+            raise stop
         self._count(is_write)
         self.is_asking = self.is_asking or is_main
         try:
@@ -154,11 +147,10 @@ def say_if_stopped(
     written: Callable[[], str] | None = None, *, again: Callable[[], str] | None = None
 ) -> Iterator[None]:
     """
-    If Ctrl-C or SIGTERM ends the block, say on stderr what was written, and which command goes on.
+    If Ctrl-C or SIGTERM ends the block, say what was *written*, and which command, this one by default, goes on.
 
-    The first signal lets operations that were sent be answered and counted; a second one interrupts at once.
-    *written*: by default the notes on the exception say it, which a flow adds that has written something.
-    *again*: by default this command itself.
+    The first signal lets operations that were sent be answered and counted; a second one interrupts at once. By
+    default the notes on the exception say what was written, which a flow adds.
     """
     _WATCH.begin()
     try:
@@ -184,8 +176,7 @@ def this_command(*added: str, skip: int | None = None) -> str:
     """
     Return this command line, to be pasted into a shell, without the login in its URL.
 
-    *added*: options that it gets, before arguments that begin with a dash.
-    *skip*: the value of ``--skip`` in it, in place of the one given.
+    *added*: options that it gets. *skip*: the value of ``--skip`` in it, in place of the one given.
     """
     context = click.get_current_context(silent=True)
     given: list[str] = [] if context is None else context.meta.get(_ARGUMENTS, [])

@@ -10,35 +10,29 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.cli.output import console, note, print_text, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 
 DEFAULT_WIDTH = 80
 NARROWEST = 20
 _GAP = 2
-SHORTEST_TEXT = 12
-"""Width of a text that was cut: enough to tell one id from another, and for most words of a header."""
-
+SHORTEST_TEXT = 12  # enough to tell one id from another, and for most words of a header
 # Characters without a width of their own may stand between those that have one.
 _CHARACTERS_A_COLUMN = 4
+_INDENT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """
-    One column of a table, with widths in terminal columns.
+    One column of a table: a ``"number"`` is never cut, a ``"text"`` is, a ``"sentence"`` goes on in the next line.
 
-    *kind*: ``"number"`` is never cut, ``"text"`` is cut where it is too long, ``"sentence"`` goes on in the next
-    line.
-    *longest*: width of its longest value. *wanted*: the same, or that of its name if wider. *least*: width that
-    it needs.
+    *longest*: width of its longest value. *wanted*: the same, or that of its name if wider. *least*: what it needs.
     """
 
     name: str
@@ -90,7 +84,6 @@ def _width(widths: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
-    """Return the width of each column."""
     wanted = [each.wanted for each in columns]
     least = [each.least for each in columns]
     # A key that is too wide even alone is cut below its least.
@@ -100,10 +93,7 @@ def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
 
 
 def fit(wanted: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """
-    Return widths whose sum is at most *width* where that is possible: the widest give way first, down to
-    their least.
-    """
+    """Return widths whose sum is at most *width* where possible: the widest give way first, down to their least."""
     widths = [*wanted]
     while (over := sum(widths) - width) > 0:
         spare = [has - needs for has, needs in zip(widths, least, strict=True)]
@@ -123,13 +113,12 @@ def print_table(
     """
     Print a table that fits the terminal, and say on stderr what was cut.
 
-    *columns*: names; ``#`` before a name is for numbers, ``~`` for sentences.
-    *keys*: number of columns that are repeated where the table is printed in parts.
+    *columns*: as in :meth:`Column.of`. *keys*: number of columns that are repeated where it is printed in parts.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
     screen = console()
-    screen.width = width = screen_width(screen)
+    screen.width = width = table_width(is_terminal=screen.is_terminal, width=screen.width)
     cells = [[on_one_line(str(value), width) for value in row] for row in rows]
     made = [Column.of(name, [row[place] for row in cells]) for place, name in enumerate(columns)]
     if title:
@@ -146,11 +135,6 @@ def note_cut(names: Iterable[str], width: int, *, whole: str = "--json shows all
     """Say on stderr which values were cut, if any, and where the *whole* ones are found."""
     if named := ", ".join(names):
         note(f"cut to fit {width} columns: {named}; {whole}, and so does a wider terminal (or COLUMNS=200)")
-
-
-def screen_width(screen: Console) -> int:
-    """Return the width of what is printed on *screen*."""
-    return table_width(is_terminal=screen.is_terminal, width=screen.width)
 
 
 def table_width(*, is_terminal: bool, width: int) -> int:
@@ -189,9 +173,6 @@ def _draw(part: Layout, columns: Sequence[Column], cells: Sequence[Sequence[str]
     return table
 
 
-_INDENT = 4
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """A part of a line that may be cut; *name* is what the sentence about cut values calls it."""
@@ -211,8 +192,10 @@ class Lines:
     _cut: dict[str, None] = field(default_factory=dict)
 
     def print(self, *parts: str | Value) -> None:
-        """Print one record: its parts, one after the other. What is no :class:`Value` is never cut."""
-        self._width = self._width or screen_width(console())
+        """Print one record, whose parts are never cut if they are no :class:`Value`."""
+        if not self._width:
+            screen = console()
+            self._width = table_width(is_terminal=screen.is_terminal, width=screen.width)
         for line in self._fold("".join(self._fit(parts))):
             print_text(line)
 
@@ -249,7 +232,5 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         note_cut(self._cut, self._width, whole=self.whole)

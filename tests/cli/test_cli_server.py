@@ -1,7 +1,5 @@
 """The commands create, find, query, check, remove and demo on real servers: what they do, and what they print."""
 
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -31,7 +29,6 @@ def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
 
 
 def test_find_prints_a_table(run, news, monkeypatch):
-    """One row for each near-duplicate, with the fields asked for; nothing found is said in words."""
     monkeypatch.setenv("COLUMNS", "300")
     result = run("find", news, TEXT, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
     assert "2 near-duplicates within 12 bits" in result.stdout
@@ -55,7 +52,6 @@ def test_find_many_answers_each_line(run, news, tmp_path):
 
 
 def test_find_many_in_more_than_one_batch(run, news, tmp_path):
-    """Hundreds of lines give hundreds of answers, in order."""
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps(OTHER if n % 2 else TEXT) + "\n" for n in range(250)))
     answers = [json.loads(line) for line in run("find", news, "--input", path).stdout.splitlines()]
@@ -104,7 +100,6 @@ def test_dev_tools_text_is_taken_by_the_server(server, index):
 
 
 def test_a_printed_query_finds_the_candidates(run, news, server):
-    """What query prints can be sent as it is."""
     body = json.loads(run("query", TEXT, "-d", 12, "--no-scripts").stdout)
     hits = server.request("POST", f"/{news}/_search", body)["hits"]["hits"]
     assert {"a", "b"} <= {hit["_id"] for hit in hits}
@@ -124,16 +119,7 @@ def test_the_demo_leaves_nothing_behind(run, server):
 
 
 def test_the_demo_reads_well(run, server):
-    """Groups, differing words, misses with reasons, and commands to copy."""
     result = run("demo", "--url", server.url)
     assert result.exit_code == 0, result.output
-    for part in (
-        "news-zh-01-typo",
-        "{+",
-        "-]",
-        "What was missed, and why",
-        "by their parts",
-        "On your own index",
-        "--text-field",
-    ):
-        assert part in result.stdout
+    parts = ["news-zh-01-typo", "{+", "-]", "What was missed, and why", "by their parts", "On your own index"]
+    assert all(part in result.stdout for part in [*parts, "--text-field"])

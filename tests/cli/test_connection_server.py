@@ -1,7 +1,5 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
-from __future__ import annotations
-
 import json
 import socket
 import traceback
@@ -23,7 +21,6 @@ def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypat
 
 
 def test_server_down(run, index):
-    """No traceback, and the address that was tried."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -32,7 +29,6 @@ def test_server_down(run, index):
 
 
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
-    """Not by messages, by a traceback, or by the demo."""
     url = server.url.replace("://", "://elastic:hunter%232@")
     assert json.loads(run("check", news, "--url", url, "--json").stdout)[0]["ready"]
     demo = run("demo", "--url", url, "--json")
@@ -57,7 +53,6 @@ def test_no_representation_of_a_client_has_its_password(server):
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://host:port", "http://[::1"])
 def test_urls_that_cannot_be(run, index, url):
-    """The URL is named."""
     failed(run("check", index, "--url", url), "cannot be used")
 
 

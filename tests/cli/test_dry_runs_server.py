@@ -1,7 +1,5 @@
 """What a command says with --dry-run, or without --yes, is what it then does, and until then nothing is changed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -26,7 +24,6 @@ def mapping_of(server, index):
 
 
 def test_create(run, index, server):
-    """An index that would be made is not there; one that is there is named."""
     command = ("create", index, "-t", "body", "-d", 8)
     shown = run(*command, "--dry-run")
     assert (shown.exit_code, f"would create {index}, scheme shingles-2" in shown.stdout) == (0, True), shown.output
@@ -52,7 +49,6 @@ def test_create(run, index, server):
     ids=lambda command: command[0],
 )
 def test_each_says_that_it_is_a_dry_run(run, news, server, tmp_path, command):
-    """On its last line, or in JSON."""
     if command[0] == "pipeline" and server.product == "elasticsearch":
         pytest.skip("this server has no Painless")
     (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
@@ -87,7 +83,6 @@ REFUSED = [
 
 @pytest.mark.parametrize("command", REFUSED, ids=" ".join)
 def test_what_is_refused_is_refused_in_a_dry_run_too(run, news, server, tmp_path, command):
-    """In one line, and nothing is there afterwards."""
     (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
     (tmp_path / "mappings").write_text('{"properties": {"day": {"type": "nosuch"}}}')
     command = [each.format(index=news, lines=tmp_path / "lines", mappings=tmp_path / "mappings") for each in command]
@@ -155,7 +150,6 @@ def test_ingest(run, index, server, tmp_path, is_new):
 
 
 def test_follow(run, index, server):
-    """Nothing is written, and no state is kept."""
     put(server, index, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": OTHER}])
     shown = run("follow", index, "-t", "body", "--state-index", f"{index}-state", "--dry-run")
     said = f"{index}: 2 documents compared, 2 fingerprints would be written, 0 of them stale"
@@ -165,7 +159,6 @@ def test_follow(run, index, server):
 
 
 def test_a_pipeline(run, news, server):
-    """It is proved, and not stored."""
     if server.product == "elasticsearch":
         pytest.skip("this server has no Painless")
     shown = run("pipeline", news, "--install", "--name", news, "--use-as", "final", "--dry-run")
@@ -174,7 +167,6 @@ def test_a_pipeline(run, news, server):
 
 
 def test_a_recorded_grouping(run, news, server):
-    """It is changed only by --regroup --yes."""
     before = mapping_of(server, news)
     command = ("reconcile", news, "--regroup", "--rule", "connected")
     shown = run(*command)

@@ -1,7 +1,5 @@
 """How commands that fail end: exit code, one line or one JSON object on stderr, and what a mistyped name is like."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

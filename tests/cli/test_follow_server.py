@@ -51,7 +51,6 @@ def line_of(process, **wanted):
 
 
 def test_a_successor_takes_over_from_one_that_was_killed(server, index, follow, sync_simhash):
-    """It waits for the lease to end, and goes on."""
     first = follow()
     line_of(first, state="waiting", read=10, written=10)
     second = sync_simhash.follow(index, state_index=f"{index}-state", interval=0.1)

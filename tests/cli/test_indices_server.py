@@ -1,7 +1,5 @@
 """Commands on an index that is missing, closed, red, read-only or not ours: one line says what to do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -17,16 +15,15 @@ def test_another_scheme_is_refused(run, news):
 
 
 def test_missing_index(run, index):
-    """Each command says that there is none, and what to do."""
     failed(run("find", index, TEXT), index, "es-simhash create")
     failed(run("check", index), index)
+    failed(run("explain", "--index", index, "a", "b"))
     failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)
     failed(run("find", f"{index}-*", TEXT), "check the index name")
 
 
 def test_closed_index(run, news, server):
-    """The message says to open it."""
     server.request("POST", f"/{news}/_close")
     failed(run("find", news, TEXT), news, "open")
     result = run("check", news)
@@ -84,7 +81,6 @@ def test_read_only_index(run, news, server, tmp_path):
 
 
 def test_an_index_without_our_fields(run, index, server):
-    """The message says how to add them."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     failed(run("find", index, TEXT), index, "simhash")
     assert run("check", index).exit_code == 1

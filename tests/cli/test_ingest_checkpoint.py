@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from es_simhash import InvalidInputError
 from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
-from es_simhash.cli.progress import Tracker
+from es_simhash.cli.output import Tracker
 from es_simhash.cli.records import Reader
 from es_simhash.ingest.written import Written
 

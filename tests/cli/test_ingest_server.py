@@ -1,7 +1,5 @@
 """The command ingest on real servers: what it writes, what it leaves out, and its report."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 
@@ -92,7 +90,6 @@ def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, poli
 
 
 def test_csv_stdin_and_limit(run, index, server):
-    """Rows of a CSV file from stdin are documents, as many as the limit says."""
     content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n3,"too many"\n'
     result = run(
         "ingest", index, "-", "--format", "csv", "--create", "-t", "body", "--id-field", "id", "--limit", 2,

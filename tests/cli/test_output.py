@@ -1,7 +1,5 @@
 """What is printed for people has no character that controls a terminal, and messages never contain a login."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -15,11 +13,10 @@ from hypothesis import given, strategies as st
 from es_simhash import SchemeError
 from es_simhash.cli import connect as connecting
 from es_simhash.cli.failures import describe
-from es_simhash.cli.options import Server, Target
-from es_simhash.cli.output import error, print_failures, print_json, print_line, to_json, visible
-from es_simhash.cli.progress import Tracker
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, error, print_failures, print_json, print_line, to_json, visible
 from es_simhash.cli.tables import print_table
-from es_simhash.connection import split_url
+from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.writes.operations import Failure
@@ -51,7 +48,6 @@ def test_nothing_printed_controls_the_terminal(show, capsys):
 
 @given(st.text(st.characters(codec=None)))
 def test_json_means_the_same_with_escapes(text):
-    """What a program reads from the JSON is the text itself."""
     shown = to_json({"a": text})
     assert json.loads(shown) == {"a": text}
     assert not HIDDEN.search(shown)
@@ -87,7 +83,7 @@ def test_text_without_controls_is_shown_as_it_is(text):
 def test_no_message_about_a_url_has_its_password(url):
     """Whatever part of the URL the parser takes for the password."""
     with click.Context(click.Command("test")), pytest.raises(InvalidInputError) as caught:
-        connecting.connect(Target(Server(url, "auto", False, 5.0), "simhash", None), "news").__enter__()
+        connecting.connect(Target(Server(url), "simhash", None), "news").__enter__()
     shown = "".join(traceback.format_exception(caught.value))
     assert "cannot be used" in shown
     assert "hunter" not in shown
@@ -110,7 +106,6 @@ def test_a_missing_dictionary_names_the_option():
 
 
 def test_invalid_input_is_one_line():
-    """A message with line breaks becomes one line, and a long one is cut."""
     assert describe(InvalidInputError("a\n b\r\n\tc")) == "a b c"
     assert len(describe(InvalidInputError("x" * 10_000))) == 500
 

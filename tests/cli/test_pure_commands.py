@@ -1,8 +1,7 @@
-"""The commands that need no server: what they print, and what they say to bad input."""
-
-from __future__ import annotations
+"""The commands that need no server: what they print, what they say to bad input, and that they answer line by line."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -10,105 +9,88 @@ from click.testing import CliRunner
 
 from es_simhash import build_esql, build_query_bar, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
+from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.paste_esql import distance_source
 from es_simhash.lookup.plan_cost import explain_plan, plan_lookup
 from es_simhash.lookup.query import build_query, build_query_of
 from es_simhash.mapping.limits import IndexStats, Limits
 from es_simhash.mapping.mapping import build_mapping
+from tests.servers.command_line import failed
 
 FOX = "the quick brown fox jumps over the lazy dog"
+PRINT = "00000000000000ff"
 
 
-@pytest.fixture
-def run(monkeypatch):
-    """Return a function that runs a command line and returns its result."""
-    for name in ("URL", "PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    return lambda *args, stdin=None: CliRunner().invoke(app, list(args), input=stdin)
-
-
-def failed(result):
-    """Return the one line on stderr of a command that failed without a traceback."""
-    assert result.exit_code == 1, result.output
-    [line] = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    return line
-
-
-def test_a_report_needs_an_extra(run, monkeypatch, tmp_path):
+def test_a_report_needs_an_extra(local, monkeypatch, tmp_path):
     """Without it one line says what to install, before any server is asked, and no file is left."""
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    line = failed(run("report", "news", "--out", str(tmp_path / "report.html")))
+    line = failed(local("report", "news", "--out", str(tmp_path / "report.html")))
     assert "vl-convert-python" in line
     assert "pip install 'es-simhash[report]'" in line
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fingerprint_of_a_text_is_the_librarys(run):
-    """The command prints what the function returns."""
-    assert run("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
+def test_fingerprint_of_a_text_is_the_librarys(local):
+    assert local("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
 
 
-def test_each_line_of_stdin_is_a_text(run):
+def test_each_line_of_stdin_is_a_text(local):
     """Lines and fingerprints correspond, whatever the line break, and a line without features has a dash."""
-    result = run("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
+    result = local("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")
     assert result.stdout.splitlines() == [to_hex(fingerprint("a line")), "-", "-", to_hex(fingerprint("你好，世界"))]
 
 
-def test_many_lines_are_taken_in_batches(run):
-    """More lines than one batch holds keep their order."""
+def test_many_lines_are_taken_in_batches(local):
     lines = [f"line number {n}" for n in range(2500)]
-    assert run("fingerprint", stdin="\n".join(lines)).stdout.split() == [to_hex(fingerprint(line)) for line in lines]
+    assert local("fingerprint", stdin="\n".join(lines)).stdout.split() == [to_hex(fingerprint(line)) for line in lines]
 
 
-def test_a_dash_takes_all_of_stdin_as_one_text(run):
-    """Line breaks do not part it."""
-    assert run("fingerprint", "-", stdin="two\nlines\n").stdout.strip() == to_hex(fingerprint("two\nlines\n"))
+def test_a_dash_takes_all_of_stdin_as_one_text(local):
+    assert local("fingerprint", "-", stdin="two\nlines\n").stdout.strip() == to_hex(fingerprint("two\nlines\n"))
 
 
-def test_files_are_named_beside_their_fingerprints(run, tmp_path):
+def test_files_are_named_beside_their_fingerprints(local, tmp_path):
     """Several files give several lines, in order."""
     (tmp_path / "a.txt").write_text(FOX)
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbf" + FOX.encode())
     names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
-    result = run("fingerprint", "--file", names[0], "--file", names[1])
+    result = local("fingerprint", "--file", names[0], "--file", names[1])
     assert result.stdout.splitlines() == [f"{to_hex(fingerprint(FOX))}  {name}" for name in names]
 
 
-def test_scheme_and_parameters_reach_the_library(run):
+def test_scheme_and_parameters_reach_the_library(local):
     """--scheme and --set make the scheme that get_scheme makes, and JSON names it."""
     wanted = get_scheme("words", size=3)
-    result = json.loads(run("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
+    result = json.loads(local("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
     assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "words-1(size=3)"}
 
 
-def test_a_dictionary_makes_the_keywords_scheme(run, tmp_path):
+def test_a_dictionary_makes_the_keywords_scheme(local, tmp_path):
     """A file for keywords needs no --scheme, and becomes part of the scheme by its digest."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
     text = "临江地铁六号线开通试运营"
-    result = json.loads(run("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
+    result = json.loads(local("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
     scheme = get_scheme("keywords", dictionary=tmp_path / "words.txt")
     assert result == {"fingerprint": to_hex(fingerprint(text, scheme=scheme)), "scheme": str(scheme)}
 
 
 @pytest.mark.parametrize("text", ["", " \t\n", "…!?", "\N{PILE OF POO}", "\x00", "\udcff"])
-def test_texts_without_features_have_no_fingerprint(run, text):
-    """Nothing fails, and JSON says null."""
-    result = run("fingerprint", "--json", text)
+def test_texts_without_features_have_no_fingerprint(local, text):
+    result = local("fingerprint", "--json", text)
     assert (result.exit_code, json.loads(result.stdout)["fingerprint"]) == (0, None)
 
 
-def test_a_text_of_ten_megabytes_is_no_problem(run):
+def test_a_text_of_ten_megabytes_is_no_problem(local):
     """It comes through stdin, since no argument can be that long."""
     text = "0123456789 abcdefghij " * 480_000
-    assert run("fingerprint", "-", stdin=text).stdout.strip() == to_hex(fingerprint(text))
+    assert local("fingerprint", "-", stdin=text).stdout.strip() == to_hex(fingerprint(text))
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place(run):
+def test_bytes_that_are_not_utf8_are_told_with_their_place(local):
     """The line is named, and no traceback is shown."""
-    assert "line 2 is not UTF-8 text (byte 3)" in failed(run("fingerprint", stdin=b"ok\nab\xff\n"))
-    assert "stdin is not UTF-8" in failed(run("fingerprint", "-", stdin=b"\xff\x00a"))
-    assert "stdin is UTF-16 text, not UTF-8" in failed(run("fingerprint", "-", stdin="text".encode("utf-16")))
+    failed(local("fingerprint", stdin=b"ok\nab\xff\n"), "line 2 is not UTF-8 text (byte 3)")
+    failed(local("fingerprint", "-", stdin=b"\xff\x00a"), "stdin is not UTF-8")
+    failed(local("fingerprint", "-", stdin="text".encode("utf-16")), "stdin is UTF-16 text, not UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -121,26 +103,24 @@ def test_bytes_that_are_not_utf8_are_told_with_their_place(run):
         (["--scheme", "shingles", "--set", "size=0"], "size"),
     ],
 )
-def test_a_scheme_that_cannot_be_is_one_line(run, arguments, message):
-    """The message names what was given."""
-    assert message in failed(run("fingerprint", FOX, *arguments))
+def test_a_scheme_that_cannot_be_is_one_line(local, arguments, message):
+    failed(local("fingerprint", FOX, *arguments), message)
 
 
-def test_distance_of_fingerprints(run):
+def test_distance_of_fingerprints(local):
     """Two fingerprints give their Hamming distance; JSON adds the estimate."""
-    assert run("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
-    result = json.loads(run("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
+    assert local("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
+    result = json.loads(local("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
     assert result["distance"] == 4
     assert result["estimated_cosine"] == pytest.approx(0.9808, abs=1e-4)
 
 
-def test_distance_of_texts_and_files(run, tmp_path):
-    """--text and --file compare what the fingerprints of the texts would give."""
+def test_distance_of_texts_and_files(local, tmp_path):
     other = FOX.replace("dog", "cat")
     wanted = hamming_distance(fingerprint(FOX), fingerprint(other))
-    assert run("distance", "--text", FOX, other).stdout == f"{wanted}\n"
+    assert local("distance", "--text", FOX, other).stdout == f"{wanted}\n"
     (tmp_path / "a").write_text(FOX)
-    assert run("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
+    assert local("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
 
 
 @pytest.mark.parametrize(
@@ -152,41 +132,27 @@ def test_distance_of_texts_and_files(run, tmp_path):
         (["--file", "nowhere", "nowhere"], "'nowhere' is not a file"),
     ],
 )
-def test_what_has_no_distance_is_one_line(run, arguments, message):
-    """The message names what was given."""
-    assert message in failed(run("distance", *arguments))
+def test_what_has_no_distance_is_one_line(local, arguments, message):
+    failed(local("distance", *arguments), message)
 
 
-def test_mapping_is_the_librarys(run):
-    """The command prints what build_mapping returns, for whatever was asked."""
-    result = run("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
+def test_mapping_is_the_librarys(local):
+    result = local("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
     wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8, value=False)
     assert json.loads(result.stdout) == wanted
 
 
-def test_templates_fit_together(run):
-    """The index template is composed of the component template of the same name."""
-    component = json.loads(run("mapping", "--component-template").stdout)
-    template = json.loads(run("mapping", "--index-template", "news-*", "--name", "mine").stdout)
+def test_templates_fit_together(local):
+    component = json.loads(local("mapping", "--component-template").stdout)
+    template = json.loads(local("mapping", "--index-template", "news-*", "--name", "mine").stdout)
     assert component["template"]["mappings"] == build_mapping()
     assert (template["index_patterns"], template["composed_of"]) == (["news-*"], ["mine"])
 
 
-def test_query_is_the_librarys(run):
+def test_query_is_the_librarys(local):
     """The body is that of build_query, with filter and excluded ids in it; what it means is told on stderr."""
-    result = run(
-        "query",
-        FOX,
-        "-d",
-        "8",
-        "--documents",
-        "5000",
-        "--no-scripts",
-        "--exclude-id",
-        "1",
-        "--filter",
-        '{"term": {"lang": "en"}}',
-    )
+    options = ["-d", 8, "--documents", 5000, "--no-scripts", "--exclude-id", 1, "--filter", '{"term": {"lang": "en"}}']
+    result = local("query", FOX, *options)
     plan = plan_lookup(8, stats=IndexStats(documents=5000), limits=Limits(scripts=False))
     wanted = build_query(
         fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
@@ -195,31 +161,30 @@ def test_query_is_the_librarys(run):
     assert f"fingerprint {to_hex(fingerprint(FOX))}" in result.stderr
 
 
-def test_query_as_console_text_is_a_request_and_its_body(run):
+def test_query_as_console_text_is_a_request_and_its_body(local):
     """What follows the request line is JSON, so Dev Tools take it as it is."""
-    result = run("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
+    result = local("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
     comment, request, body = result.stdout.split("\n", 2)
     assert comment.startswith("# ")
     assert request == "GET news/_search"
     assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3))
 
 
-def test_a_query_by_id_needs_no_server_up_to_distance_3(run):
+def test_a_query_by_id_needs_no_server_up_to_distance_3(local):
     """The server takes the block terms from the stored document."""
-    result = run("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
+    result = local("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
     assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
 
 
-def test_query_prints_as_many_plans_as_asked_for(run):
+def test_query_prints_as_many_plans_as_asked_for(local):
     """The cheapest first, each a request of its own."""
-    result = run("query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console")
+    result = local(
+        "query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console"
+    )
     names = [each.plan.name for each in explain_plan(10, limits=Limits(scripts=False))[:3]]
     heads = [line for line in result.stdout.splitlines() if line.startswith("# fingerprint")]
     assert [name in head for name, head in zip(names, heads, strict=True)] == [True] * 3
-    assert run("query", "--fingerprint", "00000000000000ff", "--plans", "3").exit_code == 2
-
-
-PRINT = "00000000000000ff"
+    assert local("query", "--fingerprint", PRINT, "--plans", "3").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -234,23 +199,22 @@ PRINT = "00000000000000ff"
         (["--script-field"], distance_source("script", 255)),
     ],
 )
-def test_text_to_paste_is_the_librarys(run, arguments, wanted):
+def test_text_to_paste_is_the_librarys(local, arguments, wanted):
     """And nothing else is on stdout: one line break ends it."""
-    assert run("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
+    assert local("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
 
 
-def test_esql_as_a_request_takes_a_filter(run):
-    """The text and the filter are two parts of the body."""
-    done = run("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
+def test_esql_as_a_request_takes_a_filter(local):
+    done = local("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
     request, body = done.stdout.split("\n", 1)
     assert request == "POST /_query"
     wanted = {"bool": {"filter": [{"term": {"lang": "en"}}]}}
     assert json.loads(body) == {"query": build_esql("my-index", 255), "filter": wanted}
 
 
-def test_a_query_for_nothing_is_one_line(run):
+def test_a_query_for_nothing_is_one_line(local):
     """A text without features can have no near-duplicates, so there is no query."""
-    assert "has no features" in failed(run("query", "..."))
+    failed(local("query", "..."), "has no features")
 
 
 @pytest.mark.parametrize(
@@ -298,15 +262,102 @@ def test_a_query_for_nothing_is_one_line(run):
         ["serve", "--port", "70000"],
     ],
 )
-def test_wrong_usage_exits_with_two(run, arguments):
-    """Nothing is done, stdout stays empty, and the usage is shown."""
-    result = run(*arguments)
+def test_wrong_usage_exits_with_two(local, arguments):
+    result = local(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: " in result.stderr or json.loads(result.stderr)["error"]["kind"] == "usage"
 
 
-def test_version(run):
-    """--version names program and version."""
+def test_version(local):
     import es_simhash
 
-    assert run("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
+    assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """A file with 250 texts, one of them in an export's ``_source``, and lines that have none."""
+    path = tmp_path / "texts.jsonl"
+    lines = [{"body": f"国家统计局今天发布第 {number} 号数据，text number {number}"} for number in range(249)]
+    lines += [{"_id": "1", "_source": {"body": "one more"}}, {"title": "no body"}, {"body": 5}, [1]]
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n{broken\n", encoding="utf-8")
+    return path
+
+
+def test_every_scheme_is_measured(local, measured):
+    """One line for each scheme that takes text, with rates and a projection that fit together."""
+    result = local("bench", measured, "--text-field", "body", "--documents", 5000, "--json")
+    assert result.exit_code == 0, result.output
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["scheme"] for each in found] == [str(get_scheme(name)) for name in ("shingles", "words", "keywords")]
+    for each in found:
+        assert each["documents"] == 250
+        assert each["documents_per_second"] > 0
+        assert each["characters_per_second"] > each["documents_per_second"]
+        assert each["projected_documents"] == 5000
+        assert each["projected_seconds"] == pytest.approx(5000 / each["documents_per_second"], rel=0.05, abs=0.002)
+
+
+def test_the_time_to_measure_is_limited(local, measured):
+    result = local("bench", measured, "-t", "body", "--seconds", 1e-9, "--scheme", "words", "--set", "size=3", "--json")
+    assert json.loads(result.stdout)["documents"] == 100
+    assert json.loads(result.stdout)["scheme"] == str(get_scheme("words", size=3))
+
+
+def test_the_table_of_rates(local, measured):
+    """Without --json a table is printed, with the number of documents that the time is projected for."""
+    result = local("bench", measured, "-t", "body", "--scheme", "shingles", "--documents", 100_000_000, "--limit", 10)
+    assert "100,000,000 documents" in result.stdout
+    assert "10 texts of" in result.stderr
+
+
+def test_a_file_without_texts_cannot_be_measured(local, measured):
+    failed(local("bench", measured, "-t", "content"), "check --text-field")
+    assert local("bench", measured).exit_code == 2
+
+
+def test_workers_keep_the_order(local):
+    """``fingerprint --workers`` prints what it prints without; the first line is so long that processes are started."""
+    lines = [f"line number {number}" for number in range(3500)]
+    result = local("fingerprint", "--workers", 2, stdin="\n".join([" " * PoolSizes().enough, *lines]))
+    assert result.stdout.splitlines()[1:] == [to_hex(fingerprint(line)) for line in lines]
+    assert local("fingerprint", "--workers", 0, stdin="a").exit_code == 2
+
+
+TEXTS = ["the quick brown fox jumps over the lazy dog", "...", "日本語の新聞記事を読む", "a\r"]
+
+
+def as_fingerprint(text):
+    found = fingerprint(text)
+    return "-" if found is None else to_hex(found)
+
+
+def as_query(text):
+    """The search that the command prints for one text."""
+    if fingerprint(text) is None:
+        return None
+    return json.loads(CliRunner().invoke(app, ["query", text, "--max-distance", "3"]).stdout)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell whether a line waits")
+@pytest.mark.parametrize(
+    ("arguments", "expected", "read"),
+    [
+        (["fingerprint"], as_fingerprint, str.strip),
+        (["fingerprint", "--workers", "2"], as_fingerprint, str.strip),
+        (["query", "--lines", "--max-distance", "3"], as_query, json.loads),
+    ],
+    ids=["fingerprint", "fingerprint with workers", "query"],
+)
+def test_each_line_is_answered_at_once(arguments, expected, read):
+    """Several lines that come at once too, and the last one, which has no line break."""
+    command = [sys.executable, "-m", "es_simhash", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        for text in TEXTS:
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert read(process.stdout.readline()) == expected(text)
+        process.stdin.write("\n".join(TEXTS[:3]))
+        process.stdin.close()
+        assert [read(line) for line in process.stdout] == list(map(expected, TEXTS[:3]))
+    assert process.returncode == 0

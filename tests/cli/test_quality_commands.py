@@ -7,10 +7,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from es_simhash.cli import app
 from es_simhash.cli.grouping_options import verification
 from es_simhash.lookup.options import Verification
 from es_simhash.quality import evaluate, read_truth
+from tests.servers.command_line import failed
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 DOCUMENTS = [
@@ -19,13 +19,6 @@ DOCUMENTS = [
     {"id": "c", "text": "Nobody expected the harbour to freeze in October, least of all the crew."},
 ]
 PAIRS = "id1\tid2\tjaccard\tcontainment\na\tb\t1.0000\t1.0000\n"
-
-
-@pytest.fixture
-def run(monkeypatch):
-    """Return a function that runs a command line and returns its result."""
-    monkeypatch.delenv("ES_SIMHASH_URL", raising=False)
-    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
 
 
 @pytest.fixture(params=["", ".gz"])
@@ -39,40 +32,25 @@ def files(request, tmp_path):
     return documents, pairs
 
 
-def failed(result):
-    assert result.exit_code == 1, result.output
-    [line] = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    return line
-
-
-def test_evaluate_prints_the_librarys_figures(run, files):
-    """The JSON is that of the library's report."""
-    result = run("evaluate", *files, "--preset", "near", "--json")
+def test_evaluate_prints_the_librarys_figures(local, files):
+    result = local("evaluate", *files, "--preset", "near", "--json")
     truth = read_truth(DOCUMENTS, [{"id1": "a", "id2": "b", "jaccard": 1.0}])
     assert json.loads(result.stdout) == {"preset": "near", **evaluate(truth, preset="near").to_dict()}
     assert json.loads(result.stdout)["verified"]["recall"] == 1.0
 
 
-def test_evaluate_writes_pairs_and_a_picture(run, files, tmp_path):
+def test_evaluate_writes_pairs_and_a_picture(local, files, tmp_path):
     """Reported pairs have distance and similarity; the table is for people."""
     pytest.importorskip("matplotlib")
     out, picture = tmp_path / "out.jsonl", tmp_path / "figures.svg"
-    result = run("evaluate", *files, "--scheme", "words", "-d", 64, "--pairs-out", out, "--plot", picture)
+    result = local("evaluate", *files, "--scheme", "words", "-d", 64, "--pairs-out", out, "--plot", picture)
     assert result.exit_code == 0, result.output
     assert "max_distance 64" in result.stdout
     assert "words-1" in result.stdout
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [(row["id1"], row["id2"]) for row in rows] == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert rows[0] == {
-        "id1": "a",
-        "id2": "b",
-        "distance": 0,
-        "similarity": 1.0,
-        "containment": 1.0,
-        "known": 1.0,
-        "verified": True,
-    }
+    shares = dict.fromkeys(("similarity", "containment", "known"), 1.0)
+    assert rows[0] == {"id1": "a", "id2": "b", "distance": 0, **shares, "verified": True}
     assert picture.stat().st_size > 1000
 
 
@@ -85,50 +63,48 @@ def test_evaluate_writes_pairs_and_a_picture(run, files, tmp_path):
         ("id1\tid2\tjaccard\n", "no pairs"),
     ],
 )
-def test_evaluate_refuses_what_it_cannot_measure_with(run, files, tmp_path, pairs, words):
-    """One line names what is wrong."""
+def test_evaluate_refuses_what_it_cannot_measure_with(local, files, tmp_path, pairs, words):
     path = tmp_path / "wrong.tsv"
     path.write_text(pairs, encoding="utf-8")
-    assert words in failed(run("evaluate", files[0], path))
+    failed(local("evaluate", files[0], path), words)
 
 
-def test_evaluate_refuses_broken_files(run, files, tmp_path):
+def test_evaluate_refuses_broken_files(local, files, tmp_path):
     """A line that cannot be read is named; so is a picture's ending, before anything is computed."""
     broken = tmp_path / "docs.jsonl"
     broken.write_text('{"id": "a", "text": "x"}\n{"id": \n', encoding="utf-8")
-    assert "line 2" in failed(run("evaluate", broken, files[1]))
+    failed(local("evaluate", broken, files[1]), "line 2")
     many = "".join(json.dumps({"id": str(number), "text": "x"}) + "\n" for number in range(5000))
     broken.write_bytes(gzip.compress(many.encode())[:-2000])
-    assert "docs.jsonl" in failed(run("evaluate", broken, files[1]))
-    assert ".png" in failed(run("evaluate", *files, "--plot", tmp_path / "figures.gif"))
-    assert run("evaluate", *files, "--preset", "exact").exit_code == 2
-    assert run("evaluate", *files, "--positive", "2").exit_code == 2
-    assert run("evaluate", "missing.jsonl", files[1]).exit_code == 2
+    failed(local("evaluate", broken, files[1]), "docs.jsonl")
+    failed(local("evaluate", *files, "--plot", tmp_path / "figures.gif"), ".png")
+    assert local("evaluate", *files, "--preset", "exact").exit_code == 2
+    assert local("evaluate", *files, "--positive", "2").exit_code == 2
+    assert local("evaluate", "missing.jsonl", files[1]).exit_code == 2
 
 
-def test_explain_texts_and_files(run, tmp_path):
-    """Texts, files and stdin are explained alike."""
+def test_explain_texts_and_files(local, tmp_path):
     edited = BASE.replace("Tuesday", "Friday")
-    found = json.loads(run("explain", BASE, edited, "--json").stdout)
+    found = json.loads(local("explain", BASE, edited, "--json").stdout)
     assert found["distance"] == len(found["differing_bits"]) > 0
     path = tmp_path / "old.txt"
     path.write_text(BASE, encoding="utf-8")
-    assert json.loads(run("explain", "--file", path, "-", "--json", stdin=edited).stdout) == found
-    shown = run("explain", BASE, edited).stdout
+    assert json.loads(local("explain", "--file", path, "-", "--json", stdin=edited).stdout) == found
+    shown = local("explain", BASE, edited).stdout
     assert "[-Tuesday-]{+Friday+}" in shown
     assert f"distance    {found['distance']} bits of 64 (shingles-2)" in shown
 
 
-def test_explain_bad_input(run, tmp_path):
+def test_explain_bad_input(local, tmp_path):
     """Texts without features and binary files are said to be so; contradictions are usage errors."""
-    assert "no features" in run("explain", "...", BASE).stdout
+    assert "no features" in local("explain", "...", BASE).stdout
     binary = tmp_path / "binary"
     binary.write_bytes(b"\x80\x81" * 100)
-    assert "not UTF-8" in failed(run("explain", "--file", binary, binary))
-    assert "is not a file" in failed(run("explain", "--file", tmp_path / "missing", binary))
+    failed(local("explain", "--file", binary, binary), "not UTF-8")
+    failed(local("explain", "--file", tmp_path / "missing", binary), "is not a file")
     for wrong in (["--file", "--index", "i"], ["--text-field", "body"]):
-        assert run("explain", "a", "b", *wrong).exit_code == 2
-    assert run("explain", "--file", "-", "-").exit_code == 2
+        assert local("explain", "a", "b", *wrong).exit_code == 2
+    assert local("explain", "--file", "-", "-").exit_code == 2
 
 
 @pytest.mark.parametrize(

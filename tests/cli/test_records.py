@@ -1,7 +1,5 @@
 """Documents from files: every line is a document or is told, and no line costs another."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io
@@ -50,7 +48,6 @@ def test_json_lines_are_documents_with_their_places(read):
     ],
 )
 def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
-    """One line cannot cost the others."""
     first, second, third = read(b'{"n": 1}\n' + line + b'\n{"n": 3}\n')
     assert (first.value, third.value, third.line) == ({"n": 1}, {"n": 3}, 3)
     assert reason in second.reason
@@ -59,7 +56,6 @@ def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize(("name", "content"), [("x.jsonl", '{"a": 1}\n{"a": 2}\n'), ("x.csv", "a,b\n1,2\n3,4\n")])
 def test_a_file_of_another_encoding_is_told_once(read, encoding, name, content):
-    """What it is, and how to convert it."""
     [record] = read(content.encode(encoding), name=name)
     assert f"{encoding[:6].upper()}" in record.reason
     assert "iconv -f UTF-" in record.reason
@@ -67,7 +63,6 @@ def test_a_file_of_another_encoding_is_told_once(read, encoding, name, content):
 
 
 def test_escapes_are_kept(read):
-    """NUL and pairs of surrogates are the document's own."""
     [record] = read(b'{"a": "\\u0000 \\ud83d\\ude00 \\u00e9"}')
     assert record.value == {"a": "\x00 \N{GRINNING FACE} é"}
 
@@ -87,7 +82,6 @@ def test_gzip_is_told_by_its_bytes(read):
 
 
 def test_a_broken_gzip_gives_what_came_before(read):
-    """The documents of the whole part are read, and the loss of the rest is told."""
     content = gzip.compress("".join(f'{{"n": {n}, "x": "{n * 7919 % 9973}"}}\n' for n in range(20_000)).encode())
     *found, last = read(content[: len(content) // 2])
     assert len(found) > 100
@@ -154,7 +148,6 @@ def test_stdin_has_no_total(monkeypatch):
 
 
 def test_every_line_is_told_once(read):
-    """Lines good and bad, in the order of the file: none is missing, none is there twice."""
     lines = [json.dumps({"n": n}).encode() if n % 3 else b"\xff" for n in range(300)]
     found = read(b"\n".join(lines))
     assert [each.line for each in found] == list(range(1, 301))

@@ -1,16 +1,13 @@
 """The command line and an OpenSearch with logins: what the environment gives, and what a refusal says."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from click.testing import CliRunner
 
 from es_simhash.cli import app
+from tests.servers.command_line import TEXT, failed
 from tests.servers.security import LOGIN
-
-TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
 
 @pytest.fixture
@@ -27,14 +24,6 @@ def run(secured, monkeypatch):
         return CliRunner().invoke(app, list(args), input=stdin)
 
     return run
-
-
-def failed(result, *parts):
-    """Check that a command failed with one line that has all *parts* in it."""
-    assert result.exit_code == 1, result.output
-    [line] = result.stderr.splitlines()
-    for part in ("error: ", *parts):
-        assert part in line
 
 
 def test_login_and_certificate_come_from_the_environment(run):

@@ -1,7 +1,5 @@
 """A table fits the terminal, in columns of the terminal, and what was cut is said; nothing is lost without a word."""
 
-from __future__ import annotations
-
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 

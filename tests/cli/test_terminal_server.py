@@ -1,7 +1,5 @@
 """What the commands print, whatever the documents hold: no character moves the cursor, and records fit the width."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -13,13 +11,7 @@ from tests.servers.command_line import NEAR, OTHER, TEXT
 # Escapes, C1 controls, direction marks and line breaks.
 HOSTILE = "\x1b[2J\x9b31m\u202e\u200f\u2028x\ny"
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-LONG = {
-    "a": f"{HOSTILE}0",
-    "b": "地铁二号线开通运营" * 18,
-    "c": "c" * 512,
-    "d": "\u05d0\u200f/" * 60,
-    "e": "{}",
-}
+LONG = {"a": f"{HOSTILE}0", "b": "地铁二号线开通运营" * 18, "c": "c" * 512, "d": "\u05d0\u200f/" * 60, "e": "{}"}
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """No advice that reaches the command line names a method or an argument of Python."""
 
-from __future__ import annotations
-
 import ast
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The code blocks of a Markdown file, what they say they print, and the scripts of tools/."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

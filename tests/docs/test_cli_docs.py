@@ -3,8 +3,6 @@ The manual of the command line: every command is in the table, has help and a ma
 is current.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex
@@ -17,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash import SimHashClient
-from es_simhash.cli.application import SECTIONS, app
-from es_simhash.cli.manual import Manual
+from es_simhash.cli.application import SECTIONS, app, module_of
+from es_simhash.cli.options import Manual
 from tests.docs.blocks import ROOT, load_tool
 
 NAMES = [name for names in SECTIONS.values() for name in names]
@@ -33,7 +31,7 @@ def command(request):
 def test_the_table_has_every_command():
     """Each file of es_simhash/cli/commands is a command of the table, and the other way round."""
     files = {path.stem for path in (ROOT / "es_simhash" / "cli" / "commands").glob("*.py")}
-    assert files - {"__init__"} == {name.replace("-", "_") for name in NAMES}
+    assert files - {"__init__"} == {module_of(name) for name in NAMES}
 
 
 def test_every_command_has_help_and_examples(command):
@@ -70,7 +68,7 @@ WRITES |= {"apply_removal", "tag_duplicates", "restore", "remove_fields"}
 def test_what_writes_can_be_held_back(command):
     """By --yes or by --dry-run; by both only where --yes is for one option of the command."""
     name, entry = command
-    text = Path(sys.modules[f"es_simhash.cli.commands.{name.replace('-', '_')}"].__file__).read_text(encoding="utf-8")
+    text = Path(sys.modules[f"es_simhash.cli.commands.{module_of(name)}"].__file__).read_text(encoding="utf-8")
     options = {each: parameter.help for parameter in entry.params for each in parameter.opts if each.startswith("--")}
     found = options.keys() & {"--yes", "--dry-run"}
     if name == "demo":  # it writes to a server of its own
@@ -118,7 +116,7 @@ def test_help_imports_no_command_and_no_client():
         "from es_simhash.cli import app\n"
         "try: app(['--help'])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        f"loaded = [n for n in {NAMES} if f'es_simhash.cli.commands.{{n}}'.replace('-', '_') in sys.modules]\n"
+        "loaded = [n for n in sys.modules if n.startswith('es_simhash.cli.commands.')]\n"
         "loaded += [n for n in ('elasticsearch', 'opensearchpy', 'jieba', 'rich') if n in sys.modules]\n"
         "print(loaded, file=sys.stderr)\n"
     )

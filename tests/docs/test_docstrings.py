@@ -36,7 +36,6 @@ def examples_of(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module(name):
-    """Each in a namespace of its own, in which the public names are known."""
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     said = []
     for each in examples_of(name):
@@ -45,7 +44,6 @@ def test_the_examples_of_a_module(name):
 
 
 def test_examples_are_looked_at():
-    """The search for examples finds those of functions, classes and methods."""
     found = {
         each.name for name in ("es_simhash.lookup.query", "es_simhash.hashing.scheme") for each in examples_of(name)
     }

@@ -1,7 +1,5 @@
 """The files in mappings/: what the library builds, nothing else, and Dev Tools text whose every body is JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -17,7 +15,6 @@ MAPPINGS = ROOT / "mappings"
 
 
 def test_the_files_are_what_the_library_builds():
-    """mappings/ holds what `make mappings` writes now, and no other file."""
     held = {str(path.relative_to(MAPPINGS)): path.read_text(encoding="utf-8") for path in MAPPINGS.glob("*/*")}
     assert held == FILES
 

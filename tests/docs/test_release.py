@@ -39,7 +39,6 @@ def test_a_release_needs_everything_that_must_pass():
 
 
 def test_the_workflow_runs_what_developers_run():
-    """Each command is a target of the Makefile."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     wanted = [step["run"].removeprefix("make ") for name, step in STEPS if "run" in step and name != "publish"]
     assert set(wanted) == {"test", "fuzz", "dist", "sbom"}

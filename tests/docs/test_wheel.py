@@ -54,19 +54,8 @@ def test_the_wheel_holds_no_tests_and_all_data(wheel):
 def test_the_wheel_works_with_the_source_gone(wheel, tmp_path):
     """Fingerprints, the corpus and the command line, from an empty folder."""
     site = tmp_path / "site"
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-compile",
-        "--target",
-        str(site),
-        str(wheel),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    options = ["--quiet", "--no-deps", "--no-compile", "--target", str(site)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, capture_output=True)
     empty = tmp_path / "empty"
     empty.mkdir()
     code = (

@@ -17,7 +17,6 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import Regrouped, given, show
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.stopping import say_if_stopped
@@ -26,27 +25,21 @@ from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.results import AGAIN
 from es_simhash.transport.names import local_names
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz",
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
     "es-simhash apply news --preset near --archive removed.jsonl.gz --yes",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=["--archive", "--yes", *COMMON])
+    common=["--archive", "--yes", *COMMON],
+)
 @click.argument("plan", metavar="PLAN|INDEX")
-@click.option(
-    "--archive",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    required=True,
-    help="Keep each document in this file before it is deleted: gzip, JSON Lines.",
+@options.written_file(
+    "--archive", required=True, help="Keep each document in this file before it is deleted: gzip, JSON Lines."
 )
 @options.yes
 @removal_option
 @grouping_option
 @options.target
-@options.as_json
 def command(
     plan: str,
     archive: str,

@@ -12,10 +12,10 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
+    Tracker,
     count,
     dry_run_ending,
     error,
@@ -24,30 +24,20 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
 )
-from es_simhash.cli.progress import Tracker
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.upkeep.ledger import BackfillProgress
 from es_simhash.writes.operations import Failure
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash backfill news --text-field body --dry-run",
     "es-simhash backfill news --text-field title --text-field body --workers 2 --checkpoint news.checkpoint",
     "es-simhash backfill news --prefix words_hash --scheme words --text-field body",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
-@click.argument("index")
-@options.text_fields
-@options.processes
-@click.option(
-    "--slices",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Number of parts of the index that are read at once.",
 )
+@click.argument("index")
+@options.text_field
+@options.processes
+@options.number("--slices", default=2, help="Number of parts of the index that are read at once.")
 @click.option(
     "--rate",
     "documents_per_second",
@@ -55,21 +45,15 @@ EXAMPLES = [
     metavar="N",
     help="At most N documents per second.",
 )
-@click.option(
-    "--checkpoint",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record finished documents here, 8 bytes each; a later run with the same file skips them.",
+@options.written_file(
+    "--checkpoint", help="Record finished documents here, 8 bytes each; a later run with the same file skips them."
 )
 @options.dry_run
 @click.option("--group", is_flag=True, help="Group the documents afterwards, as es-simhash reconcile does.")
 @options.filter_query
 @options.scheme
 @options.target
-@options.as_json
-def command(
-    index: str, text_fields: tuple[str, ...], target: Target, *, dry_run: bool, group: bool, as_json: bool, **how: Any
-) -> int:
+def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: bool, **how: Any) -> int:
     """
     Give each document of INDEX the fingerprint of its present text.
 
@@ -80,10 +64,9 @@ def command(
     is_settled = True
     reconcile = shlex.join(["es-simhash", "reconcile", index])
     with connect(target, index) as connection:
-        reports = connection.simhash.backfill(index, text_field=text_fields or None, dry_run=dry_run, **how)
-        progress = _Progress(dry_run=dry_run)
+        reports = connection.simhash.backfill(index, dry_run=dry_run, **how)
         with closing(reports), say_if_stopped():
-            last, failures = progress.follow(reports)
+            last, failures = _follow(reports, dry_run=dry_run)
         if group and not dry_run:
             with say_if_stopped(again=lambda: reconcile):
                 grouped = connection.simhash.reconcile(index)
@@ -99,24 +82,17 @@ def command(
     return 1 if last.failed or not is_settled else 0
 
 
-class _Progress:
-    """Follows the reports of a backfill."""
-
-    def __init__(self, *, dry_run: bool) -> None:
-        self._dry_run = dry_run
-        self._last: BackfillProgress | None = None
-
-    def follow(self, reports: Iterator[BackfillProgress]) -> tuple[BackfillProgress, list[Failure]]:
-        """Show progress until the end; return the last report and the first failures."""
-        failures: list[Failure] = []
-        with Tracker("comparing" if self._dry_run else "backfilling", total=None) as tracker:
-            for last in reports:
-                self._last = last
-                tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
-                failures += last.failures[: SHOWN_FAILURES - len(failures)]
-        if self._last is None:
-            raise RuntimeError("a backfill ended without a report")
-        return self._last, failures
+def _follow(reports: Iterator[BackfillProgress], *, dry_run: bool) -> tuple[BackfillProgress, list[Failure]]:
+    """Show progress until the end; return the last report and the first failures."""
+    failures: list[Failure] = []
+    last: BackfillProgress | None = None
+    with Tracker("comparing" if dry_run else "backfilling", total=None) as tracker:
+        for last in reports:
+            tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
+            failures += last.failures[: SHOWN_FAILURES - len(failures)]
+    if last is None:
+        raise RuntimeError("a backfill ended without a report")
+    return last, failures
 
 
 def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:

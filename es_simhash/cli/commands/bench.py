@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import INPUT_FILE
 from es_simhash.cli.output import note, print_json
+from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.records import Format, Reader, Record
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError, shorten
@@ -25,40 +24,21 @@ NAMES = ("shingles", "words", "keywords")
 _MOST_CHARACTERS = 50_000_000
 _BATCH = 100
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash bench news.jsonl.gz --text-field body --documents 100000000",
     "es-simhash bench news.csv --text-field title --text-field body --scheme words --set size=3 --json",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("file", type=INPUT_FILE)
-@options.text_fields
+@options.text_field
 @options.format_
-@click.option(
-    "--documents",
-    type=click.IntRange(min=1),
-    default=1_000_000,
-    show_default=True,
-    metavar="N",
-    help="Estimate the time for this number of documents.",
-)
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=20_000, show_default=True, metavar="N", help="Read at most N lines."
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest time to measure each scheme.",
-)
+@options.number("--documents", default=1_000_000, help="Estimate the time for this number of documents.")
+@options.number("--limit", default=20_000, help="Read at most N lines.")
+@options.seconds("--seconds", default=3, help="Longest time to measure each scheme.")
 @options.scheme
-@options.as_json
 def command(
     file: str,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     format_: Format,
     documents: int,
     limit: int,
@@ -66,52 +46,44 @@ def command(
     scheme: Scheme | str | None,
     *,
     as_json: bool,
-) -> int:
+) -> None:
     """
     Measure how fast one process computes fingerprints of the texts in FILE.
 
     Without --scheme the command measures all schemes that take text. The time for --documents is the time to compute
     fingerprints of texts of this length; the time that the server needs to write them is not part of it.
     """
-    if not text_fields:
+    if not text_field:
         raise click.UsageError("pass --text-field: the field of a line that holds the text")
-    texts = _texts(Reader([file], format=format_), text_fields, limit)
+    texts = _texts(Reader([file], format=format_), text_field, limit)
     if not texts:
-        raise InvalidInputError(
-            f"no line of {shorten(file)} has a text in {', '.join(text_fields)}: check --text-field"
-        )
+        raise InvalidInputError(f"no line of {shorten(file)} has a text in {', '.join(text_field)}: check --text-field")
     chosen = [get_scheme(name) for name in NAMES] if scheme is None else [get_scheme(scheme)]
     results = [_measure(each, texts, seconds, documents) for each in chosen]
     if as_json:
         for result in results:
             print_json(result)
-        return 0
+        return
+    rates = ("documents_per_second", "characters_per_second")
     print_table(
         ["scheme", "#documents/s", "#characters/s", f"#{documents:,} documents"],
         [
-            (
-                result["scheme"],
-                f"{result['documents_per_second']:,}",
-                f"{result['characters_per_second']:,}",
-                _duration(result["projected_seconds"]),
-            )
-            for result in results
+            (each["scheme"], *(f"{each[name]:,}" for name in rates), _duration(each["projected_seconds"]))
+            for each in results
         ],
     )
     note(f"{len(texts):,} texts of {sum(map(len, texts)) // len(texts):,} characters on average")
-    return 0
 
 
 def _texts(reader: Reader, names: Sequence[str], limit: int) -> list[str]:
     texts: list[str] = []
-    characters = 0
+    left = _MOST_CHARACTERS
     for record in islice(reader, limit):
-        text = _text(record, names)
-        if text is not None:
+        if (text := _text(record, names)) is not None:
             texts.append(text)
-            characters += len(text)
-            if characters >= _MOST_CHARACTERS:
-                break
+            left -= len(text)
+        if left <= 0:
+            break
     return texts
 
 
@@ -133,7 +105,8 @@ def _measure(scheme: Scheme, texts: Sequence[str], seconds: float, documents: in
     done = characters = 0
     started = time.perf_counter()
     elapsed = 0.0
-    for batch in _batches(texts):
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
         fingerprints(batch, scheme=scheme)
         elapsed = time.perf_counter() - started
         done += len(batch)
@@ -149,11 +122,6 @@ def _measure(scheme: Scheme, texts: Sequence[str], seconds: float, documents: in
         "projected_documents": documents,
         "projected_seconds": round(documents * elapsed / done, 3),
     }
-
-
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), _BATCH):
-        yield texts[start : start + _BATCH]
 
 
 def _duration(seconds: float) -> str:

@@ -9,45 +9,37 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, warn
+from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import shorten
 from es_simhash.removal.files import refuse_output, write_whole
 
 _SHOWN = 60
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash boilerplate mails --out mask.json",
     "es-simhash boilerplate news --source-field agency --min-share 0.05 --out mask.json",
     "es-simhash boilerplate mails --sample 10000 --min-documents 50 --out mask.json --json | jq .passages[].text",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
-@click.option("--out", type=click.Path(dir_okay=False, writable=True), required=True, help="File to write the mask to.")
+@click.option("--out", type=NEW_FILE, required=True, help="File to write the mask to.")
 @options.source_field
 @click.option(
-    "--min-documents",
-    type=click.IntRange(2),
-    default=20,
-    show_default=True,
-    help="Fewest sampled documents that have a passage.",
+    "--min-documents", type=click.IntRange(2), default=20, help="Fewest sampled documents that have a passage."
 )
 @click.option(
     "--min-share",
     type=click.FloatRange(0, 1),
     default=0.01,
-    show_default=True,
     help="Their smallest share of the sampled documents, or of those of one source.",
 )
 @options.sample(5_000)
-@options.text_fields
+@options.text_field
 @options.target
-@options.as_json
-def command(index: str, out: str, text_fields: tuple[str, ...], target: Target, *, as_json: bool, **how: Any) -> int:
+def command(index: str, out: str, target: Target, *, as_json: bool, **how: Any) -> int:
     """
     Learn which passages of INDEX are template text, such as footers and disclaimers, and write them to a mask.
 
@@ -59,7 +51,7 @@ def command(index: str, out: str, text_fields: tuple[str, ...], target: Target, 
     """
     refuse_output(out, inputs=[], kind="mask")
     with connect(target, index) as connection:
-        found = connection.simhash.boilerplate(index, text_field=text_fields, **how)
+        found = connection.simhash.boilerplate(index, **how)
     if found.passages:
         write_whole(Path(out), [found.to_json()])
     if as_json:

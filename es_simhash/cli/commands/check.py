@@ -10,14 +10,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import for_shell, print_json, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.groups.rule import Grouping
 from es_simhash.mapping.faults import FaultKind
-
-NOT_READY = 1
 
 # The advice of a fault names methods of the library; these kinds have a command.
 _ADD = "add the fields with es-simhash create INDEX --existing --yes --text-field FIELD"
@@ -33,17 +30,13 @@ _ADVICE: dict[FaultKind, str] = {
     "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",
 }
 
-EXAMPLES = [
-    "es-simhash check news",
-    "es-simhash check 'news-*' --json | jq -r '.[] | select(.ready | not) | .index'",
-]
 
-
-@click.command(cls=Manual, examples=EXAMPLES)
+@options.manual(
+    "es-simhash check news", "es-simhash check 'news-*' --json | jq -r '.[] | select(.ready | not) | .index'"
+)
 @click.argument("index")
 @options.scheme
 @options.target
-@options.as_json
 def command(index: str, target: Target, *, as_json: bool) -> int:
     """
     Report whether lookups in INDEX work, and what is wrong.
@@ -54,9 +47,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
     with connect(target, index) as connection:
         checks = connection.simhash.check(index)
     if as_json:
-        print_json(
-            [asdict(each) | {"problems": [for_shell(str(problem)) for problem in each.problems]} for each in checks]
-        )
+        print_json([asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks])
     else:
         print_table(
             ["index", "ready", "scheme", "text fields", "#max distance", "grouping", "#documents", "#fingerprinted"],
@@ -78,7 +69,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
             for fault in each.faults:
                 said = f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}"
                 warn(said, index=each.index, **asdict(fault))
-    return 0 if all(each.ready for each in checks) else NOT_READY
+    return 0 if all(each.ready for each in checks) else 1
 
 
 def _grouping(recorded: Mapping[str, Any] | None) -> str:

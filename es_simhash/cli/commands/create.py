@@ -1,40 +1,36 @@
-"""``es-simhash create``: a new index with the fields, or the fields in an index that exists."""
+"""``es-simhash create`` and ``remove-fields``: the fields put into an index, a new one or not, or taken out of it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import INPUT_FILE, JSON, Target
-from es_simhash.cli.output import dry_run_ending, print_json, print_line
-from es_simhash.cli.texts import read_text
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, dry_run_ending, failures_as_json, print_failures, print_json, print_line
+from es_simhash.cli.parameter_types import INPUT_FILE, JSON
+from es_simhash.cli.records import read_text
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash create news --text-field title --text-field body --max-distance 8",
     "es-simhash create news --text-field body --mappings own.json --settings '{\"number_of_shards\": 3}'",
     "es-simhash create news --existing --text-field body --yes",
     "es-simhash create news --existing --passages --yes && es-simhash backfill news",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
-@options.text_fields
+@options.text_field
 @options.max_distance
 @click.option("--existing", is_flag=True, help="Add the fields to an index that exists; needs --yes.")
 @click.option("--mappings", metavar="FILE", type=INPUT_FILE, help="JSON file with the mapping of your own fields.")
 @click.option("--settings", type=JSON, metavar="JSON", help="Settings of the index, as in '{\"number_of_shards\": 1}'.")
-@click.option(
-    "--value/--no-value",
-    default=None,
-    help="Whether documents also hold the fingerprint as a number, which scripts need.",
-)
+@options.value_option(default=None)
 @click.option(
     "--passages/--no-passages",
     default=None,
@@ -46,11 +42,8 @@ EXAMPLES = [
 )
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
-    text_fields: tuple[str, ...],
-    max_distance: int | None,
     mappings: str | None,
     settings: Any,
     target: Target,
@@ -58,9 +51,8 @@ def command(
     existing: bool,
     dry_run: bool,
     yes: bool,
-    value: bool | None,
-    passages: bool | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Create INDEX with the fields, or add the fields to it.
@@ -76,28 +68,13 @@ def command(
     own = None if mappings is None else _read_mappings(mappings)
     with connect(target, index) as connection:
         if existing:
-            changed = connection.simhash.put_mapping(
-                index,
-                text_field=text_fields,
-                max_distance=max_distance,
-                value=value,
-                passages=passages,
-                dry_run=not yes,
-            )
+            changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
             report: dict[str, Any] = {"changed": changed} if yes else {"would_change": changed}
             line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
-            line += "" if yes else f"{_recorded(text_fields, max_distance)}; nothing changed, pass --yes to do it"
+            line += "" if yes else f"{_recorded(**how)}; nothing changed, pass --yes to do it"
         else:
-            made = connection.simhash.create_index(
-                index,
-                text_field=text_fields,
-                max_distance=max_distance,
-                value=value is not False,
-                passages=bool(passages),
-                mappings=own,
-                settings=settings,
-                dry_run=dry_run,
-            )
+            how |= {"value": how["value"] is not False, "passages": bool(how["passages"])}
+            made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
             if dry_run and connection.client.indices.exists(index=index):
                 raise InvalidInputError(f"index {shorten(index)} exists: add the fields to it with --existing")
             report = {"would_create" if dry_run else "created": index, "dry_run": dry_run, **made.to_dict()}
@@ -109,9 +86,9 @@ def command(
         print_line(line)
 
 
-def _recorded(text_fields: tuple[str, ...], max_distance: int | None) -> str:
+def _recorded(*, text_field: tuple[str, ...], max_distance: int | None, **_: Any) -> str:
     """Return what would be recorded, of what is given."""
-    parts = [f"the text fields {', '.join(text_fields)}"] if text_fields else []
+    parts = [f"the text fields {', '.join(text_field)}"] if text_field else []
     parts += [] if max_distance is None else [f"the distance {max_distance}"]
     return f", and record {' and '.join(parts)}" if parts else ""
 
@@ -129,3 +106,32 @@ def _read_mappings(path: str) -> dict[str, Any]:
     if not isinstance(mapping, dict):
         raise InvalidInputError(f'{shorten(path)} is not a mapping: give {{"properties": ...}}')
     return mapping
+
+
+@options.manual(
+    "es-simhash remove-fields news",
+    "es-simhash remove-fields news --groups-only --yes",
+    "es-simhash remove-fields news --prefix body_hash --yes",
+)
+@click.argument("index")
+@click.option("--groups-only", is_flag=True, help="Remove only the group fields and the recorded grouping.")
+@options.yes
+@options.target
+def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, as_json: bool) -> int:
+    """
+    Remove the fields from each document of INDEX, and from the _meta of its mapping.
+
+    Your own fields stay. The mapping keeps our fields, without values, because no server can remove a field from a
+    mapping. With --groups-only the fingerprints stay: that undoes what reconcile and tag have written.
+    """
+    with connect(target, index) as connection, say_if_stopped():
+        removed = connection.simhash.remove_fields(index, groups_only=groups_only, dry_run=not yes)
+    if as_json:
+        print_json(asdict(removed) | {"failures": failures_as_json(removed.failures)})
+    else:
+        what = "the groups" if groups_only else repr(target.prefix)
+        where = f", and from the mapping of {', '.join(removed.indices)}" if removed.indices else ""
+        done, hint = ("removed", "") if yes else ("would remove", "; nothing changed, pass --yes to do it")
+        print_line(f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}")
+    print_failures(removed.failures)
+    return 1 if removed.failures else 0

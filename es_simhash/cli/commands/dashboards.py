@@ -1,8 +1,4 @@
-"""
-``es-simhash dashboards``: a pack of saved objects for Kibana and OpenSearch Dashboards.
-
-``make mappings`` writes ready-made packs to ``mappings/``.
-"""
+"""``es-simhash dashboards``: a pack of saved objects for Kibana and Dashboards; ``make mappings`` writes some, too."""
 
 from __future__ import annotations
 
@@ -13,14 +9,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import error, note, print_json, warn
 from es_simhash.dashboards import build_dashboards
 from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
 from es_simhash.mapping.meta import read_settings
-
-NOT_USABLE = 1
 
 _ADVICE = {
     "no_index": "check the name",
@@ -30,14 +23,12 @@ _ADVICE = {
     "no_doc_values": "give a field with doc values",
 }
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash dashboards news --time-field published_at --source-field agency --text-field body > pack.ndjson",
     "es-simhash dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
     "es-simhash dashboards news --time-field published_at --product kibana > pack.ndjson",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @options.time_field
 @options.source_field
@@ -46,7 +37,6 @@ EXAMPLES = [
     "--product",
     type=click.Choice(["any", "kibana"]),
     default="any",
-    show_default=True,
     help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
 )
 @click.option(
@@ -56,18 +46,7 @@ EXAMPLES = [
     "shows the text field that the index records.",
 )
 @options.target_of_any_product
-@options.as_json
-def command(
-    index: str,
-    time_field: str | None,
-    source_field: str | None,
-    text_field: str | None,
-    product: str,
-    target: Target,
-    *,
-    check: bool,
-    as_json: bool,  # noqa: ARG001 -- the pack is JSON anyway, and messages look at the command line
-) -> int:
+def command(index: str, product: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
     """
     Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.
 
@@ -75,13 +54,14 @@ def command(
     Import the file under Saved objects, or with POST /api/saved_objects/_import. INDEX may be a name, an alias, a data
     stream, a pattern, or several of them separated by commas.
     """
-    subject = Subject(index, time_field, source_field, text_field, target.prefix)
+    del as_json  # the pack is JSON anyway, and messages look at the command line
+    subject = Subject(index, **fields, prefix=target.prefix)
     if check:
         subject, faults = _ask(subject, target)
         for fault in faults:
             (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
         if any(fault.is_fatal for fault in faults):
-            return NOT_USABLE
+            return 1
     for each in build_dashboards(**asdict(subject), product=None if product == "any" else product):
         print_json(each)
     return 0

@@ -19,9 +19,9 @@ import click
 from es_simhash import SimHashClient
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import PRODUCTS, Server, Target
+from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import note, print_json, print_text, show
+from es_simhash.connection import Server
 from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
 from es_simhash.errors import SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
@@ -32,35 +32,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 DEMO_MAX_DISTANCE = 10
-_TIMEOUT_SECONDS = 60.0
-
-EXAMPLES = [
-    "es-simhash demo",
-    "es-simhash demo --max-distance 3",
-    "es-simhash demo --url http://localhost:9200",
-]
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@options.manual("es-simhash demo", "es-simhash demo --max-distance 3", "es-simhash demo --url http://localhost:9200")
 @click.option("--url", metavar="URL", help="Use this server, in a new index that is deleted at the end.")
 @click.option(
     "--product",
     type=click.Choice(["auto", *PRODUCTS]),
     default="auto",
-    show_default=True,
     help="Product of --url, or the product to start; auto asks --url, or starts OpenSearch.",
 )
 @click.option("--insecure", is_flag=True, help="Do not verify the TLS certificate of --url.")
-@click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    default=DEMO_MAX_DISTANCE,
-    show_default=True,
-    metavar="BITS",
-    help="Largest distance of a near-duplicate in bits, inclusive.",
-)
-@options.as_json
+@options.distance(default=DEMO_MAX_DISTANCE, help="Largest distance of a near-duplicate in bits, inclusive.")
 def command(url: str | None, product: str, max_distance: int, *, insecure: bool, as_json: bool) -> None:
     """
     Find near-duplicates in a small corpus that comes with es-simhash.
@@ -94,14 +77,14 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
 def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Server]:
     """Give the server of the user, or start one and stop it at the end."""
     if url is not None:
-        yield Server(url, product, is_insecure, _TIMEOUT_SECONDS)
+        yield Server(url, product, is_insecure=is_insecure)
         return
     from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
 
     chosen = "opensearch" if product == "auto" else product
     note(f"starting {chosen} ...")
     with embedded_server(chosen) as embedded:
-        yield Server(embedded.url, chosen, is_insecure, _TIMEOUT_SECONDS)
+        yield Server(embedded.url, chosen, is_insecure=is_insecure)
 
 
 def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) -> None:

@@ -8,7 +8,6 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
@@ -16,22 +15,14 @@ from es_simhash.cli.tables import print_table
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
 
-NOT_HEALTHY = 1
 
-EXAMPLES = [
-    "es-simhash doctor news",
-    "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+@options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")
 @click.argument("index")
 @options.sample(1_000)
-@options.text_fields
+@options.text_field
 @options.scheme
 @options.target
-@options.as_json
-def command(index: str, sample: int, seed: int, text_fields: tuple[str, ...], target: Target, *, as_json: bool) -> int:
+def command(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     """
     Examine the fingerprints of INDEX, and say what to do.
 
@@ -41,12 +32,12 @@ def command(index: str, sample: int, seed: int, text_fields: tuple[str, ...], ta
     something is wrong.
     """
     with connect(target, index) as connection:
-        found = connection.simhash.doctor(index, sample=sample, text_field=text_fields, seed=seed)
+        found = connection.simhash.doctor(index, **how)
     if as_json:
         print_json(_to_dict(found), indent=2)
     else:
         _show(found)
-    return 0 if found.is_healthy else NOT_HEALTHY
+    return 0 if found.is_healthy else 1
 
 
 def _to_dict(found: Diagnosis) -> dict[str, Any]:

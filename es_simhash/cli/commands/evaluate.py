@@ -12,9 +12,9 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.records import Reader
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
@@ -22,57 +22,37 @@ from es_simhash.removal.files import refuse_output
 from es_simhash.texts.measures import MEASURES, UNITS
 from es_simhash.texts.presets import PRESETS, get_preset
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash evaluate docs.jsonl.gz pairs.tsv.gz --preset similar",
     "es-simhash evaluate docs.jsonl pairs.tsv --scheme keywords --max-distance 12 --plot keywords.svg",
     "es-simhash evaluate docs.jsonl pairs.tsv --pairs-out reported.jsonl --json | jq .verified",
     "es-simhash evaluate docs.jsonl pairs.tsv --index news --preset near",
-]
-
-_FILE = click.Path(exists=True, dir_okay=False)
-_OUT = click.Path(dir_okay=False, writable=True)
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
-@click.argument("docs", type=_FILE)
-@click.argument("pairs", type=_FILE)
+)
+@click.argument("docs", type=FILE)
+@click.argument("pairs", type=FILE)
 @click.option(
     "--preset", type=click.Choice(list(PRESETS)), help="Use the scheme, distance and verification of a preset."
 )
 @options.scheme
-@click.option(
-    "-d",
-    "--max-distance",
-    type=click.IntRange(0, 64),
-    metavar="BITS",
-    help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12.",
+@options.distance(
+    help="Largest distance of a reported pair in bits, inclusive, 0 to 64. Default: that of the preset, else 12."
 )
-@click.option(
-    "--similarity",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8.",
+@options.share(
+    "--similarity", help="Verification keeps pairs that are at least so similar. Default: that of the preset, else 0.8."
 )
 @click.option(
     "--measure", type=click.Choice(MEASURES), help="What similar means, as for find. Default: that of the preset."
 )
 @click.option("--unit", type=click.Choice(UNITS), help="What is compared, as for find. Default: that of the preset.")
+@options.share("--positive", default=0.8, help="Smallest known similarity of a pair that counts as similar.")
+@click.option("--text-field", metavar="NAME", default="text", help="Field of DOCS that holds the text.")
+@click.option("--pairs-out", type=NEW_FILE, metavar="FILE", help="Write the reported pairs here, as JSON Lines.")
 @click.option(
-    "--positive",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    default=0.8,
-    show_default=True,
-    help="Smallest known similarity of a pair that counts as similar.",
+    "--plot", type=NEW_FILE, metavar="FILE", help="Draw recall and precision by distance: .png, .svg or .pdf."
 )
-@click.option(
-    "--text-field", metavar="NAME", default="text", show_default=True, help="Field of DOCS that holds the text."
-)
-@click.option("--pairs-out", type=_OUT, metavar="FILE", help="Write the reported pairs here, as JSON Lines.")
-@click.option("--plot", type=_OUT, metavar="FILE", help="Draw recall and precision by distance: .png, .svg or .pdf.")
 @click.option("--index", metavar="INDEX", help="Look the texts up in this index, which has DOCS under the same ids.")
 @options.target
-@options.as_json
 def command(
     docs: str,
     pairs: str,
@@ -95,11 +75,7 @@ def command(
     needs a server only for --index. Precision is the part of the reported pairs that are similar; the forgiving
     precision also accepts pairs whose similarity is up to 0.1 less.
     """
-    from es_simhash.quality.evaluate import (  # noqa: PLC0415 -- loads numpy
-        check_picture,
-        evaluate,
-        plot_report,
-    )
+    from es_simhash.quality.evaluate import check_picture, evaluate, plot_report  # noqa: PLC0415 -- loads numpy
     from es_simhash.quality.truth import read_truth  # noqa: PLC0415
 
     for out in filter(None, (pairs_out, plot)):
@@ -156,14 +132,11 @@ def _show(figures: dict[str, Any]) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    return [
-        cell
-        for each in (row, row["verified"])
-        for cell in (
-            *(_share(each[name]) for name in ("recall", "precision", "precision_forgiving")),
-            f"{each['reported']:,}",
-        )
-    ]
+    cells = []
+    for each in (row, row["verified"]):
+        cells += [_share(each[name]) for name in ("recall", "precision", "precision_forgiving")]
+        cells.append(f"{each['reported']:,}")
+    return cells
 
 
 def _share(value: float | None) -> str:

@@ -3,59 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, show
+from es_simhash.cli.records import STDIN, read_text
 from es_simhash.cli.tables import Lines, print_table
-from es_simhash.cli.texts import STDIN, read_text
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_texts import Explanation, Feature
 
-EXAMPLES = [
-    'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
-    "es-simhash explain --file old.txt new.txt",
-    "es-simhash explain --index news 4711 4712 --json",
-]
-
 _FEATURES = 12
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@options.manual(
+    'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
+    "es-simhash explain --file old.txt new.txt",
+    "es-simhash explain --index news 4711 4712 --json",
+)
 @click.argument("a")
 @click.argument("b")
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
-@options.text_fields
-@click.option(
-    "--changes",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Show at most N places where the texts differ.",
-)
+@options.text_field
+@options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
-@options.as_json
-def command(
-    a: str,
-    b: str,
-    is_file: bool,  # noqa: FBT001 -- as click calls it
-    index: str | None,
-    text_fields: tuple[str, ...],
-    changes: int,
-    target: Target,
-    *,
-    as_json: bool,
-) -> None:
+def command(a: str, b: str, index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
@@ -64,18 +43,18 @@ def command(
     """
     if is_file and index is not None:
         raise click.UsageError("pass --file or --index, not both")
-    if text_fields and index is None:
+    if how["text_field"] and index is None:
         raise click.UsageError("--text-field is for documents: pass --index")
     if is_file and a == b == STDIN:
         raise click.UsageError("stdin can be read only once: give a file for A or for B")
     if index is not None:
         with connect(target, index) as connection:
-            found = connection.simhash.explain(index, a, b, text_field=text_fields, max_changes=changes)
+            found = connection.simhash.explain(index, a, b, **how)
     else:
         from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(each) if is_file else each for each in (a, b))
-        found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=changes)
+        found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:

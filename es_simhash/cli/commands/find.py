@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -13,13 +13,11 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.grouping_options import lookup_options, measures
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import FINGERPRINT, INPUT_FILE, Target
-from es_simhash.cli.output import count, error, for_shell, print_json, print_line, warn
-from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Reader, Record
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, count, error, for_shell, print_json, print_line, warn
+from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
+from es_simhash.cli.records import Reader, Record, read_text_argument
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
@@ -35,13 +33,7 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class NoFingerprint:
-    """
-    Why a text has no fingerprint, so that a lookup of it finds nothing.
-
-    *kind*: ``"empty"``, ``"blank"``, ``"no_letters"`` (nor digits), ``"template"`` (nothing but boilerplate) or
-    ``"left_out"`` (only what the scheme leaves out).
-    *scheme*: an id.
-    """
+    """Why a text has no fingerprint, so that a lookup of it finds nothing; *scheme* is an id."""
 
     kind: str
     scheme: str
@@ -68,8 +60,7 @@ class NoFingerprint:
         return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
 
 
-def print_near_dups(found: NearDups, *, as_json: bool) -> None:
-    """Print what one lookup found."""
+def _print_near_dups(found: NearDups, *, as_json: bool) -> None:
     if as_json:
         print_json(_to_dict(found))
         return
@@ -88,13 +79,13 @@ def print_near_dups(found: NearDups, *, as_json: bool) -> None:
         warn(str(reason))
 
 
-def print_answer(record: Record, text: str | None, outcome: NearDups | Exception) -> bool:
+def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exception) -> bool:
     """Print the answer to one line of a file as one line of JSON; return whether it failed."""
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
     shown: dict[str, Any] = {"line": record.line}
     if isinstance(found, NearDups):
         shown |= _to_dict(found)
-        if text is not None and found.plan is None and found.scheme is not None:
+        if isinstance(text, str) and found.plan is None and found.scheme is not None:
             why = NoFingerprint.of(text, found.scheme)
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
@@ -128,34 +119,20 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
     ]
 
 
-EXAMPLES = [
+@options.manual(
     'es-simhash find news "the quick brown fox" --max-distance 8',
     "es-simhash find news --id 4711 --source title,date",
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
-]
-COMMON = (
-    *(
-        "--file",
-        "--id",
-        "--input",
-        "--lookups",
-        "--text-field",
-        "--max-distance",
-        "--size",
-        "--preset",
-        "--filter",
-        "--source",
+    common=(
+        *("--file", "--id", "--input", "--lookups", "--text-field", "--max-distance"),
+        *("--size", "--preset", "--filter", "--source", "--url", "--json"),
     ),
-    *("--url", "--json"),
 )
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("text", required=False)
 @options.text_file
-@click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.document_id
 @options.routing
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @click.option(
@@ -165,16 +142,12 @@ COMMON = (
     type=INPUT_FILE,
     help="Search for each line: JSON Lines of texts or documents, or CSV, plain or .gz. Prints JSON Lines.",
 )
-@options.text_fields
+@options.text_field
 @options.max_distance
-@click.option(
-    "--size", type=click.IntRange(min=1), metavar="N", help="Return the N nearest of each search. Default: all."
-)
+@options.number("--size", help="Return the N nearest of each search. Default: all.")
 @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and verification of this preset.")
-@click.option(
+@options.share(
     "--verify",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
     help="Compare the texts of the documents found, and drop those that share less than this part of their shingles.",
 )
 @measures
@@ -183,7 +156,6 @@ COMMON = (
 @lookup_options
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     text: str | None,
@@ -191,14 +163,11 @@ def command(
     document_id: str | None,
     fingerprint: int | None,
     many: str | None,
-    text_fields: tuple[str, ...],
-    lookups: Literal["auto", "server", "memory"],
-    memory: int,
-    memory_file: str | None,
+    text_field: tuple[str, ...],
     target: Target,
     *,
     as_json: bool,
-    **lookup: Any,  # for all four methods below; what one of them lacks is an argument of its own
+    **lookup: Any,  # for all methods below
 ) -> int:
     """
     Find all near-duplicates in INDEX within --max-distance, the nearest first.
@@ -210,15 +179,15 @@ def command(
     """
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
-    if text_fields and many is None:
+    if text_field and many is None:
         raise click.UsageError("--text-field is for the documents of --input")
-    if memory_file is not None and many is None:
+    in_memory = {name: lookup.pop(name) for name in ("lookups", "memory_bytes", "memory_file")}
+    if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         if many is not None:
-            lookup |= {"lookups": lookups, "memory_bytes": memory << 20, "memory_file": memory_file}
-            return _find_many(connection, index, many, text_fields, lookup)
+            return _find_many(connection, index, many, text_field, lookup | in_memory)
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
@@ -231,16 +200,15 @@ def command(
                     warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                print_near_dups(failure.results, as_json=as_json)
+                _print_near_dups(failure.results, as_json=as_json)
             raise
-    print_near_dups(found, as_json=as_json)
+    _print_near_dups(found, as_json=as_json)
     return 0
 
 
 def _find_many(
     connection: Connection, index: str, path: str, text_fields: tuple[str, ...], lookup: dict[str, Any]
 ) -> int:
-    """Answer each line of a file; return the exit code."""
     reader = Reader([path])
     waiting: deque[tuple[Record, str | InvalidInputError]] = deque()  # read, and not answered
 
@@ -258,10 +226,7 @@ def _find_many(
         found = connection.simhash.stream_near_dups_many(index, texts(), **lookup)
         for answer in found:
             record, question = waiting.popleft()
-            if isinstance(question, str):
-                failed += print_answer(record, question, answer)
-            else:
-                failed += print_answer(record, None, question)
+            failed += _print_answer(record, question, answer if isinstance(question, str) else question)
             tracker.advance(1, completed=reader.position)
     if failed:
         said = f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output"
@@ -270,10 +235,10 @@ def _find_many(
 
 
 def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]:
-    for each in connection.simhash.check(index):
-        if each.text_fields:
-            return each.text_fields
-    raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
+    recorded = [each.text_fields for each in connection.simhash.check(index) if each.text_fields]
+    if not recorded:
+        raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
+    return recorded[0]
 
 
 def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInputError:

@@ -1,4 +1,4 @@
-"""``es-simhash fingerprint``: texts to fingerprints."""
+"""``es-simhash fingerprint`` and ``distance``: texts to fingerprints, and how far two of them are apart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from typing import Any, TypeAlias
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import INPUT_FILE
 from es_simhash.cli.output import print_json, print_line
-from es_simhash.cli.texts import STDIN, read_lines, read_text
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme, to_hex
+from es_simhash.cli.parameter_types import INPUT_FILE
+from es_simhash.cli.records import STDIN, read_lines, read_text
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    estimated_cosine,
+    fingerprint,
+    from_hex,
+    get_scheme,
+    hamming_distance,
+    to_hex,
+)
 from es_simhash.hashing.pool import FingerprintPool, Pending
 
 _BATCH_TEXTS = 1_000
@@ -24,14 +33,12 @@ NO_FEATURES = "-"
 
 _Named: TypeAlias = tuple[str | int | None, str]
 
-EXAMPLES = [
+
+@options.manual(
     'es-simhash fingerprint "the quick brown fox"',
     "es-simhash fingerprint --scheme words --set size=3 --file a.txt --file b.txt",
     "jq -r .title news.jsonl | es-simhash fingerprint --json",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("text", required=False)
 @click.option(
     "--file",
@@ -43,7 +50,6 @@ EXAMPLES = [
 )
 @options.workers
 @options.scheme
-@options.as_json
 def command(
     text: str | None, files: tuple[str, ...], workers: int | None, scheme: Scheme | str | None, *, as_json: bool
 ) -> None:
@@ -107,3 +113,52 @@ def _batches(named: Iterable[_Named | None]) -> Iterator[tuple[list[_Named], boo
             yield batch, each is None
             batch, characters = [], 0
     yield batch, True
+
+
+@options.manual(
+    "es-simhash distance 0123456789abcdef 0123456789abcdee",
+    'es-simhash distance --text "the quick brown fox" "the quick brown dog"',
+    "es-simhash distance --file old.txt new.txt --json",
+)
+@click.argument("a")
+@click.argument("b")
+@click.option("--text", "kind", flag_value="text", help="A and B are texts.")
+@click.option("--file", "kind", flag_value="file", help="A and B are files; each file is one text; - is stdin.")
+@options.scheme
+def distance(a: str, b: str, kind: str | None, scheme: Scheme | str | None, *, as_json: bool) -> None:
+    """
+    Print the distance of two fingerprints or texts, in bits.
+
+    A and B are fingerprints of 16 hex digits, unless --text or --file says otherwise. Texts with the same features
+    have a distance of 0 bits; texts with nothing in common have a distance of about 32 of 64 bits.
+    """
+    if kind is None and scheme is not None:
+        raise click.UsageError("a scheme applies to texts: pass --text or --file")
+    if kind == "file" and a == b == STDIN:
+        raise click.UsageError("stdin can be read only once: give a file for A or for B")
+    chosen = get_scheme(scheme or DEFAULT_SCHEME)
+    first, second = (_fingerprint(given, kind, chosen) for given in (a, b))
+    bits = hamming_distance(first, second)
+    if not as_json:
+        print_line(str(bits))
+        return
+    print_json(
+        {
+            "distance": bits,
+            "estimated_cosine": round(estimated_cosine(bits), 4),
+            "fingerprints": [to_hex(first), to_hex(second)],
+            "scheme": None if kind is None else str(chosen),
+        }
+    )
+
+
+def _fingerprint(given: str, kind: str | None, scheme: Scheme) -> int:
+    if kind is None:
+        return from_hex(given)
+    found = fingerprint(read_text(given) if kind == "file" else given, scheme=scheme)
+    if found is None:
+        raise InvalidInputError(
+            f"{kind} {shorten(given)} has no features, so it has no fingerprint and no distance: give a text with "
+            "letters or digits"
+        )
+    return found

@@ -14,10 +14,9 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, dry_run_ending, error, note, print_json, print_line, warn
-from es_simhash.cli.quantities import BYTES
+from es_simhash.cli.parameter_types import BYTES
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError, MissingDependencyError
@@ -40,7 +39,7 @@ _GAUGES = {
 }
 
 
-def peak_memory() -> int | None:
+def _peak_memory() -> int | None:
     """Return the most memory that this process has occupied, in bytes; ``None`` where the system does not say."""
     try:
         import resource  # noqa: PLC0415 -- not on Windows
@@ -50,34 +49,14 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def report_as_json(index: str, report: FollowReport) -> dict[str, Any]:
-    """
-    Return the numbers of a *report*, with the time and the memory of this process; failures are printed
-    elsewhere.
-    """
+def _to_dict(index: str, report: FollowReport) -> dict[str, Any]:
+    """Return the numbers of a *report*, with the time and the memory of this process, without the failures."""
     numbers = {name: value for name, value in asdict(report).items() if name != "failures"}
-    return {"time": now(), "index": index, **numbers, "peak_memory_bytes": peak_memory()}
-
-
-class JsonLines:
-    """Prints the numbers of a follower on stdout, at most once in *seconds*."""
-
-    def __init__(self, index: str, seconds: float) -> None:
-        self._index = index
-        self._seconds = seconds
-        self._printed_at: float | None = None
-
-    def take(self, report: FollowReport) -> None:
-        """Print *report* if it is time."""
-        clock = time.monotonic()
-        if self._printed_at is None or clock - self._printed_at >= self._seconds:
-            self._printed_at = clock
-            print_json(report_as_json(self._index, report))
-            sys.stdout.flush()
+    return {"time": now(), "index": index, **numbers, "peak_memory_bytes": _peak_memory()}
 
 
 @contextmanager
-def serve_prometheus(index: str, address: str, port: int, latest: Callable[[], FollowReport]) -> Iterator[None]:
+def _serve_prometheus(index: str, address: str, port: int, latest: Callable[[], FollowReport]) -> Iterator[None]:
     """Serve the numbers of the *latest* report at ``/metrics`` within the block."""
     try:
         from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server  # noqa: PLC0415 -- an extra
@@ -124,74 +103,48 @@ def serve_prometheus(index: str, address: str, port: int, latest: Callable[[], F
         thread.join()
 
 
-EXAMPLES = [
+# Until the server can be reached for the first time.
+_CONNECT_SECONDS = 5.0
+
+
+@options.manual(
     "es-simhash follow news",
     "es-simhash follow news --metrics json --prometheus-port 9108",
     "es-simhash follow news --once",
-]
-COMMON = (
-    *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
-    *("--dry-run", "--url", "--json"),
+    common=(
+        *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
+        *("--dry-run", "--url", "--json"),
+    ),
 )
-# Until the server can be reached for the first time.
-_CONNECT_SECONDS = 5.0
-_SECONDS = click.FloatRange(min=0, min_open=True)
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
-@options.text_fields
+@options.text_field
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
 @click.option("--no-wait", is_flag=True, help="End with an error if another follower is active, instead of waiting.")
-@click.option(
-    "--interval",
-    type=_SECONDS,
-    metavar="SECONDS",
-    default=5.0,
-    show_default=True,
-    help="Time between two looks while nothing changes.",
-)
-@click.option(
+@options.seconds("--interval", default=5.0, help="Time between two looks while nothing changes.")
+@options.seconds(
     "--lease",
     "lease_seconds",
-    type=_SECONDS,
-    metavar="SECONDS",
     default=30.0,
-    show_default=True,
     help="Time without a sign of life, after which another follower takes over; at most 3,600.",
 )
-@click.option(
+@options.seconds(
     "--reconcile-every",
     "reconcile_seconds",
-    type=_SECONDS,
-    metavar="SECONDS",
     default=3600.0,
-    show_default=True,
     help="Time after which, if anything changed, all groups are decided again.",
 )
-@click.option(
+@options.share(
     "--verify-share",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
     default=0.0,
-    show_default=True,
     help="Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
 )
 @options.processes
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 10_000),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Most documents that are read at once.",
-)
+@options.number("--batch", most=10_000, default=500, help="Most documents that are read at once.")
 @click.option(
     "--memory",
     "memory_bytes",
     type=BYTES,
     default="256MiB",
-    show_default=True,
     metavar="SIZE",
     help="About how much the texts that are read at once may need.",
 )
@@ -199,35 +152,23 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
     "--state-index",
     metavar="NAME",
     default=STATE_INDEX,
-    show_default=True,
     help="Index that holds the lease and the position; it is created if it is missing.",
 )
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
-@click.option(
-    "--metrics-interval",
-    type=_SECONDS,
-    metavar="SECONDS",
-    default=60.0,
-    show_default=True,
-    help="Time between two of these lines.",
-)
-@click.option(
-    "--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve the numbers for Prometheus here."
-)
+@options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
+@options.number("--prometheus-port", most=65535, metavar="PORT", help="Serve the numbers for Prometheus here.")
 @click.option(
     "--prometheus-address",
     metavar="ADDRESS",
     default="127.0.0.1",
-    show_default=True,
     help="Address of this machine at which they are served.",
 )
 @click.option("--dry-run", is_flag=True, help="Count the documents whose fingerprint is missing or stale, and end.")
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     metrics: str | None,
     metrics_interval: float,
     prometheus_port: int | None,
@@ -248,16 +189,14 @@ def command(
     take its place.
     """
     if dry_run:
-        return _count(index, text_fields, target, as_json=as_json)
-    followed = _Followed(JsonLines(index, metrics_interval) if metrics else None)
+        return _count(index, text_field, target, as_json=as_json)
+    followed = _Followed(index, metrics_interval if metrics else None)
     with ExitStack() as stack:
         if prometheus_port is not None:
-            stack.enter_context(serve_prometheus(index, prometheus_address, prometheus_port, lambda: followed.last))
+            stack.enter_context(_serve_prometheus(index, prometheus_address, prometheus_port, lambda: followed.last))
         try:
             with stop_requests(lambda: followed.last.is_idle) as request, _reach(target, index) as connection:
-                reports = connection.simhash.follow(
-                    index, text_field=text_fields or None, once=once, wait=not no_wait, **how
-                )
+                reports = connection.simhash.follow(index, text_field=text_field, once=once, wait=not no_wait, **how)
                 with closing(reports):
                     for report in reports:
                         followed.take(report)
@@ -267,16 +206,16 @@ def command(
             note("stopped")
     last = followed.last
     if as_json or metrics:
-        print_json(report_as_json(index, last))
+        print_json(_to_dict(index, last))
     else:
         print_line(f"{index}: {_sentence(last)}")
     return 1 if once and last.failed else 0
 
 
-def _count(index: str, text_fields: tuple[str, ...], target: Target, *, as_json: bool) -> int:
+def _count(index: str, text_field: tuple[str, ...], target: Target, *, as_json: bool) -> int:
     """Say how many fingerprints would be written now."""
     with connect(target, index) as connection:
-        *_, last = connection.simhash.backfill(index, text_field=text_fields or None, dry_run=True)
+        *_, last = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
     if as_json:
         print_json({"index": index, "dry_run": True, "read": last.seen, "written": last.changed, "stale": last.stale})
     else:
@@ -287,12 +226,14 @@ def _count(index: str, text_fields: tuple[str, ...], target: Target, *, as_json:
 
 
 class _Followed:
-    """Follows the reports: says what goes wrong, once each, and passes the numbers on."""
+    """Says what goes wrong, once each, and prints the numbers of *index* at most once in *seconds*, if at all."""
 
-    def __init__(self, lines: JsonLines | None) -> None:
+    def __init__(self, index: str, seconds: float | None) -> None:
         self.last = FollowReport("standby")
-        self._lines = lines
+        self._index = index
+        self._seconds = seconds
         self._problem = ""
+        self._printed_at = float("-inf")
 
     def take(self, report: FollowReport) -> None:
         """Note the next report."""
@@ -303,8 +244,11 @@ class _Followed:
             self._problem = report.problem
             if report.problem:
                 warn(f"{report.problem}: waiting", kind=report.state)
-        if self._lines is not None:
-            self._lines.take(report)
+        clock = time.monotonic()
+        if self._seconds is not None and clock - self._printed_at >= self._seconds:
+            self._printed_at = clock
+            print_json(_to_dict(self._index, report))
+            sys.stdout.flush()
 
 
 @contextmanager

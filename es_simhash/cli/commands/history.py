@@ -5,18 +5,16 @@ from __future__ import annotations
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.output import count, note, print_json, warn
+from es_simhash.cli.parameter_types import FILE
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.history import History, Removed, find_history
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash history 4711 --archive removed.jsonl.gz",
     "es-simhash history 4711 --archive january.jsonl.gz --archive february.jsonl.gz --json",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("id_", metavar="ID")
 @click.option(
     "--archive",
@@ -24,12 +22,11 @@ EXAMPLES = [
     metavar="FILE",
     multiple=True,
     required=True,
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     help="Archive of a removal. Repeat it for several.",
 )
-@click.argument("more", metavar="[FILE...]", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@click.argument("more", metavar="[FILE...]", nargs=-1, type=FILE)
 @options.prefix
-@options.as_json
 def command(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: str, *, as_json: bool) -> int:
     """
     Say where the documents with the _id ID have gone, and for which removed documents they stand.

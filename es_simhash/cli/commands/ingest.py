@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -16,16 +16,15 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import INPUT_FILE, Target
-from es_simhash.cli.output import count, note
-from es_simhash.cli.progress import Tracker
-from es_simhash.cli.records import Format, Reader
-from es_simhash.cli.texts import STDIN
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import Tracker, count, note
+from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
+from es_simhash.cli.records import STDIN, Format, Reader
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
@@ -33,25 +32,21 @@ EXAMPLES = [
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
-]
-COMMON = (
-    *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
-    *("--report", "--dry-run", "--url", "--json"),
+    common=(
+        *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
+        *("--report", "--dry-run", "--url", "--json"),
+    ),
 )
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)
 @click.option("--id-field", metavar="FIELD", help="Field that holds the id. Default: _id, else the server makes an id.")
-@options.text_fields
+@options.text_field
 @options.format_
 @click.option("--create", is_flag=True, help="Create the index if it does not exist; needs --text-field.")
 @click.option(
     "--on-duplicate",
     type=click.Choice(["tag", "skip", "replace", "none"]),
     default="tag",
-    show_default=True,
     help="tag: record the canonical in a near-duplicate; skip: do not write it; replace: make it the canonical; "
     "none: do not search for near-duplicates.",
 )
@@ -68,34 +63,16 @@ COMMON = (
     "--op-type",
     type=click.Choice(["index", "create"]),
     default="index",
-    show_default=True,
     help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
 )
-@click.option(
-    "--max-delay",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=1.0,
-    show_default=True,
-    help="Longest time that a line waits for others before it is sent.",
-)
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    default=500,
-    show_default=True,
-    help="Most documents in one request.",
-)
+@options.seconds("--max-delay", default=1.0, help="Longest time that a line waits for others before it is sent.")
+@options.number("--batch", most=10_000, default=500, help="Most documents in one request.")
 @lookup_options
-@click.option(
-    "--checkpoint",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record here how far the files are written; a later run with the same FILE goes on there.",
+@options.written_file(
+    "--checkpoint", help="Record here how far the files are written; a later run with the same FILE goes on there."
 )
-@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N lines.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N lines.")
+@options.number("--skip", least=0, default=0, show_default=False, help="Leave out the first N lines.")
+@options.number("--limit", help="Stop after N lines.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -110,18 +87,16 @@ COMMON = (
 @options.workers
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     files: tuple[str, ...],
     id_field: str | None,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     format_: Format,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
     contained: float | None,
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
-    memory: int,
     checkpoint: str | None,
     skip: int,
     limit: int | None,
@@ -151,7 +126,7 @@ def command(
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
     """
     max_distance = grouping["max_distance"]
-    if create and not text_fields:
+    if create and not text_field:
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
     if checkpoint:
         _check_checkpoint(files, skip, dry_run=dry_run)
@@ -160,27 +135,11 @@ def command(
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
         grouping["max_distance"] = None
-    arguments: dict[str, Any] = {
-        "text_field": text_fields or None,
-        "on_duplicate": None if on_duplicate == "none" else on_duplicate,
-        "contained": contained,
-        "id_from": "content" if content_ids else None,
-        "workers": workers,
-        "op_type": op_type,
-        "memory_bytes": memory << 20,
-        **how,
-        **grouping,
-    }
-    purpose = {
-        "index": index,
-        "prefix": target.prefix,
-        "format": format_,
-        "id_field": id_field,
-        "content_ids": content_ids,
-        "on_duplicate": on_duplicate,
-        "contained": contained,
-        "op_type": op_type,
-    }
+    arguments = how | grouping | {"text_field": text_field or None, "contained": contained, "op_type": op_type}
+    arguments |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "workers": workers}
+    arguments |= {"id_from": "content" if content_ids else None}
+    purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
+    purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
     reader = Reader(files, format=format_, start=(start.file, start.line))
@@ -198,13 +157,9 @@ def command(
         is_new = create and not connection.client.indices.exists(index=index)
         if is_new:
             made = connection.simhash.create_index(
-                index, text_field=text_fields, max_distance=max_distance, dry_run=dry_run
+                index, text_field=text_field, max_distance=max_distance, dry_run=dry_run
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
-        if dry_run:
-            with closing(connection.simhash.ingest(index, (), **arguments, dry_run=True)) as checked:
-                if not is_new:
-                    list(checked)
         if saved:
             saved.record_index(IndexIdentity.read(connection.client, index))
         if start.lines:
@@ -214,7 +169,7 @@ def command(
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
-                run.try_out(connection, index, target, text_fields, tracker, workers=workers, is_new=is_new)
+                run.try_out(connection, index, target, arguments, tracker, is_new=is_new)
             else:
                 run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
@@ -224,7 +179,7 @@ def command(
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
-    """Say that nothing is left to do; return the exit code of the run that finished."""
+    """Say that nothing is left to do, and end as the run that finished did."""
     note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
     tally = Tally(None)
     tally.resume(start.counts)
@@ -235,7 +190,7 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
 
 def _check_memory_file(path: str | None, outputs: Mapping[str, str | None]) -> None:
     for name, other in outputs.items():
-        if path is not None and other is not None and Path(other).resolve() == Path(path).resolve():
+        if path and other and Path(other).resolve() == Path(path).resolve():
             raise click.UsageError(f"{name} and --memory-file are the same file: give each its own")
 
 
@@ -261,7 +216,7 @@ def _open_report(
     file = Path(path)
     refuse_output(file, inputs=inputs)
     if dry_run:
-        options.refuse_in_dry_run(path)
+        refuse_in_dry_run(path)
     mode = "a" if start.lines and file.exists() else "w"
     if mode == "a" and file.stat().st_size > start.report_bytes:
         with file.open("r+b") as held:

@@ -1,8 +1,4 @@
-"""
-``es-simhash mapping``: the mapping and the templates, as JSON or as Dev Tools text.
-
-``make mappings`` writes the output of this command to ``mappings/``.
-"""
+"""``es-simhash mapping``: mapping and templates, as JSON or Dev Tools text; ``make mappings`` writes them, too."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Any
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.cli.output import print_json, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
@@ -28,15 +23,12 @@ _EXISTING = """\
 # as 'es-simhash create --existing' does."""
 
 
-EXAMPLES = [
+@options.manual(
     "es-simhash mapping --text-field body",
     "es-simhash mapping --component-template",
     "es-simhash mapping --index-template 'news-*'",
     "es-simhash mapping --console --product opensearch",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.option("--component-template", is_flag=True, help="Print a component template with the mapping.")
 @click.option(
     "--index-template",
@@ -51,32 +43,22 @@ EXAMPLES = [
     type=click.Choice(PRODUCTS),
     envvar="ES_SIMHASH_PRODUCT",
     default="elasticsearch",
-    show_default=True,
     help="Product whose Dev Tools the text is for. The JSON is the same for both.",
 )
-@click.option(
-    "--index", metavar="NAME", default="my-index", show_default=True, help="Name of the index in the Dev Tools text."
-)
-@click.option("--name", metavar="NAME", default=COMPONENT, show_default=True, help="Name of the component template.")
-@options.text_fields
+@click.option("--index", metavar="NAME", default="my-index", help="Name of the index in the Dev Tools text.")
+@click.option("--name", metavar="NAME", default=COMPONENT, help="Name of the component template.")
+@options.text_field
 @options.max_distance
-@click.option(
-    "--value/--no-value",
-    default=True,
-    show_default=True,
-    help="Whether documents also hold the fingerprint as a number, which scripts need.",
-)
+@options.value_option(default=True)
 @click.option("--passages", is_flag=True, help="Map hashes of passages too, which es-simhash passages needs.")
 @click.option("--derived-source", is_flag=True, help="For indices of OpenSearch with derived source, without a marker.")
 @options.scheme
 @options.prefix
-@options.as_json
 def command(
     patterns: tuple[str, ...],
     product: str,
     index: str,
     name: str,
-    text_fields: tuple[str, ...],
     scheme: Scheme | str | None,
     *,
     component_template: bool,
@@ -92,7 +74,7 @@ def command(
     """
     if component_template + bool(patterns) + console > 1 and not (console and patterns):
         raise click.UsageError("pass only one of --component-template, --index-template and --console")
-    how |= {"scheme": scheme or DEFAULT_SCHEME, "text_field": text_fields}
+    how["scheme"] = scheme or DEFAULT_SCHEME
     if console:
         print_text(build_console_text(product, index=index, patterns=patterns, name=name, **how))
         return
@@ -108,11 +90,7 @@ def command(
 def build_console_text(
     product: str, *, index: str = "my-index", patterns: tuple[str, ...] = (), name: str = COMPONENT, **options: Any
 ) -> str:
-    """
-    Return Dev Tools text that creates an index, adds the fields to an existing one, and stores the templates.
-
-    *patterns*: by default all names that begin with *index* and a hyphen. *options*: as for ``build_mapping``.
-    """
+    """Return Dev Tools text with all requests; the other options are those of ``build_mapping``."""
     mapping = build_mapping(**options)
     template = build_index_template(list(patterns) or [f"{index}-*"], component=name)
     parts: list[tuple[str, str, Any]] = [
@@ -124,9 +102,6 @@ def build_console_text(
     ]
     texts = [f"# {_TOOLS[product]}"]
     for comment, request, body in parts:
-        lines = [comment] if comment else []
-        lines.append(request)
-        if body is not None:
-            lines.append(to_json(body, indent=2))
-        texts.append("\n".join(lines))
+        lines = [comment, request, "" if body is None else to_json(body, indent=2)]
+        texts.append("\n".join(filter(None, lines)))
     return "\n\n".join(texts)

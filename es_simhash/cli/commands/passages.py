@@ -8,48 +8,38 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, warn
+from es_simhash.cli.records import read_text_argument
 from es_simhash.cli.tables import print_table
-from es_simhash.cli.texts import read_text_argument
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.passages.found import Overlap, Overlaps
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash passages news --file article.txt",
     "es-simhash passages mails --id 4711 --min-contained 0.9",
     "es-simhash passages news - --min-run 120 --json <page.txt",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @click.argument("text", required=False)
 @options.text_file
-@click.option("--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out.")
+@options.document_id
 @options.routing
-@click.option(
-    "--min-contained",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    show_default=True,
-    metavar="SHARE",
-    help="Report documents that contain this share of the text, or the reverse.",
+@options.share(
+    "--min-contained", default=0.8, help="Report documents that contain this share of the text, or the reverse."
 )
-@click.option(
+@options.number(
     "--min-run",
-    type=click.IntRange(min=100),
-    default=200,
-    show_default=True,
+    least=100,
     metavar="LETTERS",
+    default=200,
     help="Report documents that share a run of so many letters; a Chinese character counts 2.5.",
 )
-@click.option("--size", type=click.IntRange(min=1), metavar="N", help="Return N documents at most. Default: all.")
+@options.number("--size", help="Return N documents at most. Default: all.")
 @options.filter_query
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str,
     text: str | None,
@@ -58,7 +48,7 @@ def command(
     target: Target,
     *,
     as_json: bool,
-    **lookup: Any,
+    **how: Any,
 ) -> int:
     """
     Find the documents of INDEX that share passages with TEXT: quotes, excerpts, texts inside texts.
@@ -72,9 +62,9 @@ def command(
     with connect(target, index) as connection:
         try:
             if document_id is not None:
-                found = connection.simhash.find_passages_of(index, document_id, **lookup)
+                found = connection.simhash.find_passages_of(index, document_id, **how)
             else:
-                found = connection.simhash.find_passages(index, content or "", **lookup)
+                found = connection.simhash.find_passages(index, content or "", **how)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 _print(failure.results, as_json=as_json)

@@ -8,7 +8,6 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import dry_run_ending, print_json, print_line, print_text, to_json
 from es_simhash.hashing import DEFAULT_SCHEME
@@ -18,18 +17,16 @@ _NAME = "simhash-fingerprints"
 _SETTING = """\
 # Every document of an index passes its final pipeline, after all others. In a template this goes below "template"."""
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash pipeline --text-field body > pipeline.json",
     "es-simhash pipeline news --text-field body --console",
     "es-simhash pipeline news --install --use-as final --dry-run",
     "es-simhash pipeline news --install --use-as final",
     "es-simhash pipeline --search-template > search-template.json",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index", required=False)
-@options.text_fields
+@options.text_field
 @click.option("--name", metavar="NAME", help=f"Name of the pipeline; by default {_NAME}, with your prefix.")
 @click.option(
     "--search-template", is_flag=True, help="Print the stored search template for lookups up to 3 bits instead."
@@ -45,18 +42,12 @@ EXAMPLES = [
     "after all other pipelines (final).",
 )
 @click.option("--dry-run", is_flag=True, help="With --install: prove it on probes, and store nothing.")
-@click.option(
-    "--value/--no-value",
-    default=True,
-    show_default=True,
-    help="Whether documents also hold the fingerprint as a number, which scripts need.",
-)
+@options.value_option(default=True)
 @options.scheme
 @options.target
-@options.as_json
 def command(
     index: str | None,
-    text_fields: tuple[str, ...],
+    text_field: tuple[str, ...],
     name: str | None,
     use_as: Any,
     target: Target,
@@ -76,16 +67,18 @@ def command(
     FIELD has the features.
     """
     if search_template:
-        if install or dry_run or text_fields or index is not None:
+        if install or dry_run or text_field or index is not None:
             raise click.UsageError(
                 "--search-template takes no INDEX, --install, --dry-run and --text-field: any index can use it"
             )
-        _print_template(target.prefix, name or f"{target.prefix}-candidates", console=console, as_json=as_json)
+        template = build_search_template(prefix=target.prefix)
+        stored = f"PUT _scripts/{name or f'{target.prefix}-candidates'}"
+        _print(template, f"{stored}\n{to_json(template, indent=2)}", console=console, as_json=as_json)
         return
     if install:
         if index is None:
             raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
-        if console or text_fields:
+        if console or text_field:
             given = "--console" if console else "--text-field"
             raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
         with connect(target, index) as connection:
@@ -97,23 +90,21 @@ def command(
         return
     if use_as is not None or dry_run:
         raise click.UsageError("--use-as and --dry-run go with --install: pass it too, and INDEX")
-    if not text_fields:
+    if not text_field:
         raise click.UsageError("pass --text-field FIELD, the field that the text comes from")
     pipeline = build_pipeline(
-        scheme=target.scheme or DEFAULT_SCHEME, text_field=text_fields, prefix=target.prefix, value=value
+        scheme=target.scheme or DEFAULT_SCHEME, text_field=text_field, prefix=target.prefix, value=value
     )
-    if console:
-        print_text(_console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index"))
-    else:
-        print_json(pipeline, indent=None if as_json else 2)
+    text = _console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index")
+    _print(pipeline, text, console=console, as_json=as_json)
 
 
-def _print_template(prefix: str, name: str, *, console: bool, as_json: bool) -> None:
-    template = build_search_template(prefix=prefix)
+def _print(body: dict[str, Any], text: str, *, console: bool, as_json: bool) -> None:
+    """Print the *text* for Dev Tools, or the *body* alone."""
     if console:
-        print_text(f"PUT _scripts/{name}\n{to_json(template, indent=2)}")
+        print_text(text)
     else:
-        print_json(template, indent=None if as_json else 2)
+        print_json(body, indent=None if as_json else 2)
 
 
 def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:

@@ -1,4 +1,4 @@
-"""``es-simhash plan``: which duplicates a removal would delete, shown or written to a file."""
+"""``es-simhash plan`` and ``review``: which duplicates a removal would delete, shown, or written to be judged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import given, show_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
+from es_simhash.cli.tables import Lines
+from es_simhash.removal.files import refuse_output, write_whole
+from es_simhash.removal.review import Review
 
+_SHOWN = 20
 _LEFT_OUT = {
     "not_similar": "with a text that is not similar enough",
     "unreadable": "with a text that could not be read",
@@ -30,21 +34,19 @@ _LEFT_OUT = {
     "common": "with passages that very many documents have, so that it was not compared with all of these",
 }
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash plan news",
     "es-simhash plan news --out removal.jsonl",
     "es-simhash plan news --out removal.jsonl --preset near --protect source --show title",
     "es-simhash plan mails --out removal.jsonl --contained 0.95",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=["--out", *COMMON])
+    common=["--out", *COMMON],
+)
 @click.argument("index")
-@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write the plan to this file.")
+@options.written_file("--out", help="Write the plan to this file.")
 @removal_option
 @grouping_option
 @options.target
-@options.as_json
 def command(
     index: str, out: str | None, removal: dict[str, Any], grouping: dict[str, Any], target: Target, *, as_json: bool
 ) -> None:
@@ -76,3 +78,42 @@ def command(
         print_line(f"look at it: es-simhash review {shlex.quote(out)}")
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
+
+
+@options.manual(
+    "es-simhash review removal.jsonl",
+    "es-simhash review removal.jsonl --limit 200 | less",
+    "es-simhash review removal.jsonl --html removal.html",
+)
+@click.argument("plan", type=FILE)
+@click.option("--html", type=NEW_FILE, help="Write a page for a browser to this file.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=_SHOWN,
+    help="Number of removals printed, least similar first. The page has all of them.",
+)
+def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
+    """
+    Show the plan of removal in the file PLAN: how many documents would go, and what stays beside each of them.
+
+    The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
+    the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
+    """
+    found = Review(plan)
+    if html is not None:
+        refuse_output(html, inputs=[plan], kind="page")
+        write_whole(Path(html), found.html())
+        if not as_json:
+            number = found.summary.total.removals
+            said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
+            print_line(f"{said}: open it in a browser")
+    if as_json:
+        print_json(found.to_dict())
+    elif html is None:
+        with Lines() as lines:
+            for line in found.text(limit=limit):
+                lines.print(line)
+        if (rest := found.summary.total.removals - limit) > 0:
+            note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
+    return 0

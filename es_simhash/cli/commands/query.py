@@ -12,28 +12,26 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
-from es_simhash.cli.options import FINGERPRINT, Target
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_text, to_json, visible
-from es_simhash.cli.texts import read_lines, read_text_argument
+from es_simhash.cli.parameter_types import FINGERPRINT
+from es_simhash.cli.records import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.paste import Language, Selection, build_query_bar
+from es_simhash.lookup.paste import Selection, build_query_bar
 from es_simhash.lookup.paste_esql import MOST_ROWS, FieldKind, build_esql, distance_source, with_distances
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
 from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
 from es_simhash.lookup.query import build_query, build_query_of, check_filter
 from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits
 
-FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")
-"""The options that choose a form; each is a flag of this name."""
-
-SELECTIONS = get_args(Selection)
-
+# The options that choose a form; each is a flag of this name.
+_FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")
 _BARS = ("kql", "lucene")
+_PAGE = 1_000
 
 
-def check_form(
+def _check_form(
     forms: Sequence[str],
     *,
     console: bool,
@@ -65,41 +63,7 @@ def check_form(
     return form
 
 
-def esql_text(index: str, fingerprint: int, *, console: bool, filter: Any, size: int | None, **options: Any) -> str:
-    """Return a lookup in ES|QL, or the request of it for Dev Tools. The other options are those of ``build_esql``."""
-    text = build_esql(index, fingerprint, size=size or MOST_ROWS, **options)
-    note("the text needs Elasticsearch 9.3 or later, with --one-per-group 9.4; OpenSearch has no ES|QL")
-    if not console:
-        return text
-    body: dict[str, Any] = {"query": text}
-    if filters := check_filter(filter):
-        body["filter"] = {"bool": {"filter": filters}}
-    return f"POST /_query\n{to_json(body, indent=2)}"
-
-
-def query_bar_text(language: Language, *, group: str | None, only: Selection | None, **options: Any) -> str:
-    """Return text for the query bar of Kibana or Dashboards. The other options are those of ``build_query_bar``."""
-    text = build_query_bar(language, group=group, only=only, **options)
-    if options.get("fingerprint") is not None:
-        note("the text shows candidates: all near-duplicates, and documents that are farther away")
-    return text
-
-
-def script_text(form: str, fingerprint: int, *, prefix: str) -> str:
-    """Return the script of a runtime field or script field, for the editor of a data view or index pattern."""
-    note("the type of the field is Long in Kibana, and number in Dashboards")
-    return distance_source(field_kind(form), fingerprint, prefix=prefix)
-
-
-def field_kind(form: str) -> FieldKind:
-    """Return the kind of field that *form* names."""
-    return "runtime" if form == "runtime_field" else "script"
-
-
-_SOME_DOCUMENTS = 1_000_000
-_PAGE = 1_000
-
-EXAMPLES = [
+@options.manual(
     'es-simhash query "the quick brown fox" --max-distance 8',
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
     "es-simhash query --id 4711 --console --index news",
@@ -110,10 +74,7 @@ EXAMPLES = [
     "es-simhash query --lucene --only duplicates",
     'es-simhash query "the quick brown fox" --runtime-field',
     "es-simhash query - <a.txt | curl -sXPOST localhost:9200/news/_search -Hcontent-type:application/json -d@-",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("text", required=False)
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
 @options.text_file
@@ -121,33 +82,20 @@ EXAMPLES = [
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of --index.")
 @click.option("--group", metavar="NAME", help="Show this group; its name is the id of its canonical. For a query bar.")
 @click.option("--group-of", metavar="ID", help="Show the group of this document of --index. For a query bar.")
-@click.option("--only", type=click.Choice(SELECTIONS), help="Show these documents. For a query bar: --kql or --lucene.")
-@options.max_distance
 @click.option(
-    "--size",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000.",
+    "--only", type=click.Choice(get_args(Selection)), help="Show these documents. For a query bar: --kql or --lucene."
+)
+@options.max_distance
+@options.number(
+    "--size", most=10_000, help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000."
 )
 @options.filter_query
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
-@click.option(
-    "--documents",
-    type=click.IntRange(min=1),
-    default=_SOME_DOCUMENTS,
-    show_default=True,
-    metavar="N",
-    help="Number of documents in the index. The cheapest plan depends on it.",
+@options.number(
+    "--documents", default=1_000_000, help="Number of documents in the index. The cheapest plan depends on it."
 )
-@click.option("--scripts/--no-scripts", default=True, show_default=True, help="Whether the query may use a script.")
-@click.option(
-    "--plans",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Print the N cheapest lookup plans, the cheapest first.",
-)
+@click.option("--scripts/--no-scripts", default=True, help="Whether the query may use a script.")
+@options.number("--plans", default=1, help="Print the N cheapest lookup plans, the cheapest first.")
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
 @click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
 @click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")
@@ -161,12 +109,10 @@ EXAMPLES = [
     "--index",
     metavar="NAME",
     default="my-index",
-    show_default=True,
     help="Name of the index in Dev Tools text and ES|QL, and of the index that --id is about.",
 )
 @options.scheme
 @options.target
-@options.as_json
 def command(
     text: str | None,
     fingerprint: int | None,
@@ -203,7 +149,7 @@ def command(
             "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of and --only"
         )
     is_selection = any(each is not None for each in (group, group_of, only))
-    form: Any = check_form([name for name in FORMS if how.pop(name)], is_selection=is_selection, **how)
+    form: Any = _check_form([name for name in _FORMS if how.pop(name)], is_selection=is_selection, **how)
     if how["plans"] > 1 and not how["console"]:
         raise click.UsageError("--plans needs --console: without it the output is one search")
     if lines and (how["console"] or form is not None):
@@ -213,11 +159,12 @@ def command(
     if group_of is not None:
         group = _group_of(target, wanted.index, group_of)
     if group is not None or only is not None:
-        print_text(query_bar_text(form, group=group, only=only, prefix=target.prefix))
+        print_text(build_query_bar(form, group=group, only=only, prefix=target.prefix))
     elif lines:
         _answer_lines(wanted)
     elif document_id is not None and wanted.allows_terms_lookup:
-        _print_terms_lookup(wanted, document_id)
+        body = build_query_of(document_id, index=wanted.index, **wanted.search_arguments)
+        _print_search(wanted, f"document {to_json(document_id)}, max_distance {distance}, terms lookup", body)
     else:
         if document_id is not None:
             with connect(target, wanted.index) as connection:
@@ -229,7 +176,7 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What is to be printed, whatever the search is about; the attributes are the options of the command."""
+    """What is to be printed, whatever the search is about, by the options of the command."""
 
     index: str
     target: Target
@@ -248,13 +195,8 @@ class _Wanted:
     @property
     def search_arguments(self) -> dict[str, Any]:
         """The arguments of ``build_query`` and ``build_query_of`` that are always the same."""
-        return {
-            "max_distance": self.max_distance,
-            "filter": self.filter,
-            "exclude_ids": self.exclude_ids,
-            "prefix": self.target.prefix,
-            "size": self.size or _PAGE,
-        }
+        names = {"max_distance": self.max_distance, "prefix": self.target.prefix, "size": self.size or _PAGE}
+        return names | {"filter": self.filter, "exclude_ids": self.exclude_ids}
 
     @property
     def allows_terms_lookup(self) -> bool:
@@ -278,42 +220,43 @@ def _answer_lines(wanted: _Wanted) -> None:
         print_json(None if found is None else build_query(found, plan=plan, **arguments))
 
 
-def _print_terms_lookup(wanted: _Wanted, document_id: str) -> None:
-    what = f"document {to_json(document_id)}, max_distance {wanted.max_distance}, terms lookup"
-    _print_search(wanted, what, build_query_of(document_id, index=wanted.index, **wanted.search_arguments))
-
-
 def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
     """Print the search for *fingerprint* in the form that is wanted."""
     form, prefix = wanted.form, wanted.target.prefix
-    shared: dict[str, Any] = {
-        "max_distance": wanted.max_distance,
-        "documents": wanted.documents,
-        "prefix": prefix,
-    }
+    shared: dict[str, Any] = {"max_distance": wanted.max_distance, "documents": wanted.documents, "prefix": prefix}
+    kind: FieldKind = "runtime" if form == "runtime_field" else "script"
     if form == "esql":
-        text = esql_text(
-            wanted.index,
-            fingerprint,
-            console=wanted.console,
-            exclude_ids=wanted.exclude_ids,
-            one_per_group=wanted.one_per_group,
-            size=wanted.size,
-            filter=wanted.filter,
-            **shared,
-        )
+        text = _esql_text(wanted, fingerprint, **shared)
+        note("the text needs Elasticsearch 9.3 or later, with --one-per-group 9.4; OpenSearch has no ES|QL")
         print_text(text)
-    elif form in ("kql", "lucene"):
-        print_text(query_bar_text(form, group=None, only=None, fingerprint=fingerprint, **shared))
+    elif form in _BARS:
+        text = build_query_bar(form, fingerprint=fingerprint, **shared)
+        note("the text shows candidates: all near-duplicates, and documents that are farther away")
+        print_text(text)
     elif form is not None and not wanted.console:
-        print_text(script_text(form, fingerprint, prefix=prefix))
+        note("the type of the field is Long in Kibana, and number in Dashboards")
+        print_text(distance_source(kind, fingerprint, prefix=prefix))
     else:
         for each in wanted.estimates():
             body = build_query(fingerprint, plan=each.plan, **wanted.search_arguments)
             if form is not None:
-                body = with_distances(body, field_kind(form), fingerprint, prefix=prefix)
-            what = f"fingerprint {to_hex(fingerprint)}, max_distance {wanted.max_distance}, {_describe(each)}"
-            _print_search(wanted, what, body)
+                body = with_distances(body, kind, fingerprint, prefix=prefix)
+            what = (
+                f"fingerprint {to_hex(fingerprint)}, max_distance {wanted.max_distance}, lookup plan {each.plan.name}"
+            )
+            costs = f"({count(each.plan.terms, 'term')}, about {each.hits:,.0f} candidates)"
+            _print_search(wanted, f"{what} {costs}", body)
+
+
+def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
+    """Return a lookup in ES|QL, or the request of it for Dev Tools."""
+    choice: dict[str, Any] = {"exclude_ids": wanted.exclude_ids, "one_per_group": wanted.one_per_group}
+    text = build_esql(wanted.index, fingerprint, size=wanted.size or MOST_ROWS, **choice, **shared)
+    if not wanted.console:
+        return text
+    filters = check_filter(wanted.filter)
+    body = {"query": text, **({"filter": {"bool": {"filter": filters}}} if filters else {})}
+    return f"POST /_query\n{to_json(body, indent=2)}"
 
 
 def _print_search(wanted: _Wanted, what: str, body: Any) -> None:
@@ -343,8 +286,3 @@ def _fingerprint(text: str, scheme: Scheme | str | None) -> int:
             f"text {shorten(text)} has no features, so it has no near-duplicates: give a text with letters or digits"
         )
     return found
-
-
-def _describe(estimate: PlanEstimate) -> str:
-    plan = estimate.plan
-    return f"lookup plan {plan.name} ({count(plan.terms, 'term')}, about {estimate.hits:,.0f} candidates)"

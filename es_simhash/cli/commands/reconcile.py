@@ -10,7 +10,6 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, resources
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     count,
@@ -24,15 +23,13 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.stopping import say_if_stopped
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
     "es-simhash reconcile news --canonical published --preset near --dry-run",
     "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @click.option("--since", metavar="MOMENT", help="Look only at documents grouped since then, and at their groups.")
 @options.dry_run
@@ -48,16 +45,15 @@ EXAMPLES = [
 @grouping_option
 @resources
 @options.target
-@options.as_json
 def command(
     index: str,
     grouping: dict[str, Any],
     target: Target,
     *,
-    dry_run: bool,
     regroup: bool,
     yes: bool,
     as_json: bool,
+    dry_run: bool,
     **how: Any,
 ) -> int:
     """

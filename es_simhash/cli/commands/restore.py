@@ -12,20 +12,22 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import Regrouped
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import SHOWN_FAILURES, count, dry_run_ending, error, failures_as_json, print_json, print_line
-from es_simhash.cli.progress import Tracker
+from es_simhash.cli.output import (
+    SHOWN_FAILURES,
+    Tracker,
+    count,
+    dry_run_ending,
+    error,
+    failures_as_json,
+    print_json,
+    print_line,
+)
+from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import check_archive, read_archive
 from es_simhash.removal.results import Restored
-
-EXAMPLES = [
-    "es-simhash restore removed.jsonl.gz --dry-run",
-    "es-simhash restore removed.jsonl.gz",
-    "es-simhash restore january.jsonl.gz february.jsonl.gz --index news-restored",
-]
 
 _WORDS = {
     "restored": "restored",
@@ -36,13 +38,18 @@ _WORDS = {
 }
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
-@click.argument("archives", metavar="ARCHIVE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@options.manual(
+    "es-simhash restore removed.jsonl.gz --dry-run",
+    "es-simhash restore removed.jsonl.gz",
+    "es-simhash restore january.jsonl.gz february.jsonl.gz --index news-restored",
+)
+@click.argument("archives", metavar="ARCHIVE...", nargs=-1, required=True, type=FILE)
 @click.option("--index", metavar="NAME", help="Put all documents into this index, not where they were removed from.")
 @options.dry_run
-@options.report_file("--report", help="Write the outcome of each document here, as JSON Lines.")
+@click.option(
+    "--report", type=REPORT_FILE, metavar="FILE", help="Write the outcome of each document here, as JSON Lines."
+)
 @options.target
-@options.as_json
 def command(
     archives: tuple[str, ...],
     index: str | None,
@@ -62,10 +69,11 @@ def command(
     regrouped = Regrouped()
     with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
         records = connection.simhash.restore(archives, index=index, dry_run=dry_run, on_regrouped=regrouped.add)
-        counts = _Counts(report, tracker)
+        counts = _Counts(report)
         with closing(records), say_if_stopped():
             for each in records:
                 counts.add(each)
+                tracker.advance(1, completed=counts.actions.total())
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
@@ -87,16 +95,14 @@ def _first_index(archive: str) -> str:
 class _Counts:
     """Counts outcomes, writes them to the report, and shows the first that went wrong."""
 
-    def __init__(self, report: IO[str] | None, tracker: Tracker) -> None:
+    def __init__(self, report: IO[str] | None) -> None:
         self.actions: Counter[str] = Counter()
         self.wrong = 0
         self._report = report
-        self._tracker = tracker
 
     def add(self, record: Restored) -> None:
         """Count a record."""
         self.actions[record.action] += 1
-        self._tracker.advance(1, completed=self.actions.total())
         if self._report is not None:
             self._report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
         if not record.is_done:

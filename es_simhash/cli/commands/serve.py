@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
 
 _POLL_SECONDS = 0.5
-DEFAULT_PORT = 9200
-
-EXAMPLES = [
-    "es-simhash serve",
-    "es-simhash serve --product elasticsearch --port 9201 --data ./data",
-]
 
 
-@click.command(cls=Manual, examples=EXAMPLES)
+@options.manual("es-simhash serve", "es-simhash serve --product elasticsearch --port 9201 --data ./data")
 @click.option(
     "--product",
     type=click.Choice(PRODUCTS),
     default="opensearch",
-    show_default=True,
     help="Product to run. Elasticsearch needs a full JDK 21 or newer.",
 )
 @click.option("--version", metavar="VERSION", help="One of the versions that es-simhash supports. Default: the newest.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    metavar="PORT",
-    help="Port on 127.0.0.1; 0 for any free port.",
+@options.number(
+    "--port", least=0, most=65535, metavar="PORT", default=9200, help="Port on 127.0.0.1; 0 for any free port."
 )
 @click.option(
     "--data",
@@ -52,8 +34,7 @@ EXAMPLES = [
     metavar="FOLDER",
     help="Folder for the data. Default: one for each product in your home.",
 )
-@click.option("--heap", metavar="SIZE", default="1g", show_default=True, help="Heap size of the server.")
-@options.as_json
+@click.option("--heap", metavar="SIZE", default="1g", help="Heap size of the server.")
 def command(product: str, version: str | None, port: int, data: Path | None, heap: str, *, as_json: bool) -> None:
     """
     Run a local server until Ctrl-C. It keeps its data.
@@ -68,20 +49,19 @@ def command(product: str, version: str | None, port: int, data: Path | None, hea
         _check_port(port)
     folder = data or _default_folder(product)
     note(f"starting {product}, data in {folder} ...")
-    with _ends_on_sigterm():
-        try:
-            with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
-                if as_json:
-                    print_json({"url": server.url, "product": product, "version": server.version, "data": str(folder)})
-                else:
-                    print_line(server.url)
-                sys.stdout.flush()
-                note(f"{product} {server.version} is running; Ctrl-C stops it")
-                while server.is_running():
-                    time.sleep(_POLL_SECONDS)
-                raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
-        except KeyboardInterrupt:
-            note("stopped; the data are kept")
+    try:
+        with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
+            if as_json:
+                print_json({"url": server.url, "product": product, "version": server.version, "data": str(folder)})
+            else:
+                print_line(server.url)
+            sys.stdout.flush()
+            note(f"{product} {server.version} is running; Ctrl-C stops it")
+            while server.is_running():
+                time.sleep(_POLL_SECONDS)
+            raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
+    except KeyboardInterrupt:  # also SIGTERM, which service managers send
+        note("stopped; the data are kept")
 
 
 def _default_folder(product: str) -> Path:
@@ -105,17 +85,3 @@ def _check_port(port: int) -> None:
                 f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
                 "pass --port 0"
             ) from error
-
-
-@contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
-    """Treat SIGTERM, which service managers send, like Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

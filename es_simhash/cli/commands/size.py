@@ -8,10 +8,9 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
-from es_simhash.cli.quantities import BYTES, COUNT, show_bytes, show_count
+from es_simhash.cli.parameter_types import BYTES, COUNT
 from es_simhash.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -40,39 +39,17 @@ _REASONS = {
     "fewer terms": "lookups then need fewer terms",
 }
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash size --documents 500M --distance 8",
     "es-simhash size --documents 1.5B --distance 3 --shards 12 --replicas 1 --json",
     "es-simhash size news --documents 100M",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index", required=False)
 @click.option("--documents", type=COUNT, metavar="N", help="Number of documents, such as 250000, 500M or 1.5B.")
-@click.option(
-    "-d",
-    "--distance",
-    "--max-distance",
-    "max_distance",
-    type=click.IntRange(0, 64),
-    metavar="BITS",
-    default=3,
-    show_default=True,
-    help="Largest distance of a lookup in bits, inclusive, 0 to 64.",
-)
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Primary shards. Default: as many as INDEX has, else as many as its size demands.",
-)
-@click.option(
-    "--replicas",
-    type=click.IntRange(0, 1024),
-    metavar="N",
-    help="Copies of each shard. Default: as many as INDEX has, else 1.",
-)
+@options.distance("--distance", default=3, help="Largest distance of a lookup in bits, inclusive, 0 to 64.")
+@options.number("--shards", help="Primary shards. Default: as many as INDEX has, else as many as its size demands.")
+@options.number("--replicas", least=0, most=1024, help="Copies of each shard. Default: as many as INDEX has, else 1.")
 @click.option(
     "--document-bytes",
     type=BYTES,
@@ -81,7 +58,6 @@ EXAMPLES = [
 )
 @click.option("--no-scripts", is_flag=True, help="The server does not allow scripts.")
 @options.target
-@options.as_json
 def command(
     index: str | None, document_bytes: int | None, target: Target, *, no_scripts: bool, as_json: bool, **how: Any
 ) -> None:
@@ -110,6 +86,24 @@ def command(
         print_json(size.to_dict(), indent=2)
     else:
         _show(size)
+
+
+def show_count(number: float) -> str:
+    """Return *number* in three digits or so: ``950``, ``3.29M``."""
+    return _in_units(number, ["", "k", "M", "B", "T"])
+
+
+def show_bytes(number: float) -> str:
+    """Return a number of bytes in three digits or so: ``950 B``, ``3.29 GB``."""
+    return _in_units(number, [" B", " kB", " MB", " GB", " TB", " PB"])
+
+
+def _in_units(number: float, units: list[str]) -> str:
+    power = 0
+    while number >= 999.5 and power < len(units) - 1:
+        number, power = number / 1000, power + 1
+    digits = 0 if number >= 99.95 or number == int(number) else 1 if number >= 9.995 else 2
+    return f"{number:,.{digits}f}{units[power]}"
 
 
 def _show(size: Size) -> None:

@@ -1,20 +1,23 @@
-"""``es-simhash stats``: how many documents, duplicates and groups an index has."""
+"""``es-simhash stats`` and ``report``: how many documents, duplicates and groups an index has; tables, or a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.cli.tables import print_table
 from es_simhash.dashboards.rows import size_rows
+from es_simhash.quality.report.words import LANGUAGES
 from es_simhash.quality.stats import utc_text
+from es_simhash.removal.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
@@ -22,21 +25,18 @@ if TYPE_CHECKING:
 # Characters of a text in a table.
 _SHOWN = 60
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash stats news",
     "es-simhash stats 'news-*' --time-field published_at --source-field agency --text-field title",
     'es-simhash stats news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @options.time_field
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
 @options.counted_filter
 @options.target
-@options.as_json
 def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
@@ -111,3 +111,42 @@ def _cut(text: str) -> str:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
+
+
+@options.manual(
+    "es-simhash report news --out report.html",
+    "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
+    "es-simhash report news --language zh --out report.html",
+    'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --out report.html',
+)
+@click.argument("index")
+@click.option("--out", type=NEW_FILE, required=True, help="File to write the page to.")
+@options.time_field
+@options.source_field
+@click.option(
+    "-t", "--text-field", metavar="FIELD", help="Field whose text is shown. Default: the fields that the index records."
+)
+@options.counted_filter
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
+@options.sample(1_000)
+@options.target
+def report(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:
+    """
+    Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
+
+    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
+    the strangest groups with the words that differ; what the presets would remove, estimated from a sample; the health
+    of the fingerprints; and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to
+    the index. With --json its numbers are printed too.
+    """
+    from es_simhash.quality.report.figures import require_drawing  # noqa: PLC0415 -- loads XML
+
+    refuse_output(out, inputs=[], kind="page")
+    require_drawing()
+    with connect(target, index) as connection:
+        found = connection.simhash.report(index, **how)
+    write_whole(Path(out), [found.html(language=language)])
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        print_line(f"the report is in {out}: open it in a browser")

@@ -11,26 +11,25 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import given, show
 from es_simhash.cli.grouping_options import contained as contained_option, grouping as grouping_option
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_line
 from es_simhash.cli.stopping import say_if_stopped
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash tag news --preset near",
     "es-simhash tag news --preset near --yes",
     "es-simhash tag mails --contained 0.95 --yes",
-]
-COMMON = ["--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule", "--canonical", "--url", "--json"]
-
-
-@click.command(cls=Manual, examples=EXAMPLES, common=COMMON)
+    common=(
+        *("--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule"),
+        *("--canonical", "--url", "--json"),
+    ),
+)
 @click.argument("index")
 @contained_option
 @options.yes
 @grouping_option
 @options.target
-@options.as_json
 def command(
     index: str, contained: float | None, grouping: dict[str, Any], target: Target, *, yes: bool, as_json: bool
 ) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.manual import Manual
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
@@ -17,29 +16,17 @@ from es_simhash.cli.tables import print_table
 if TYPE_CHECKING:
     from es_simhash.quality.tuning import Tuning
 
-EXAMPLES = [
+
+@options.manual(
     "es-simhash tune news",
     "es-simhash tune articles --text-field body --sample 2000 --compare shingles --compare keywords",
-]
-
-
-@click.command(cls=Manual, examples=EXAMPLES)
+)
 @click.argument("index")
 @options.sample(500)
-@click.option("--compare", metavar="SCHEME", multiple=True, help="Compare this scheme. Repeatable.")
-@options.text_fields
+@click.option("--compare", "schemes", metavar="SCHEME", multiple=True, help="Compare this scheme. Repeatable.")
+@options.text_field
 @options.target
-@options.as_json
-def command(
-    index: str,
-    sample: int,
-    seed: int,
-    compare: tuple[str, ...],
-    text_fields: tuple[str, ...],
-    target: Target,
-    *,
-    as_json: bool,
-) -> int:
+def command(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     """
     Recommend a preset for the texts of INDEX.
 
@@ -51,7 +38,7 @@ def command(
     1 if not every document could be looked at.
     """
     with connect(target, index) as connection:
-        found = connection.simhash.tune(index, sample=sample, schemes=compare, text_field=text_fields, seed=seed)
+        found = connection.simhash.tune(index, **how)
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
@@ -72,12 +59,8 @@ def _show(found: Tuning, index: str) -> None:
         ["scheme", "#max distance", "#recall", "#precision", "#pairs", "#unrelated", *(f"#{kind}" for kind in kinds)],
         [
             (
-                each.scheme,
-                each.max_distance,
-                _share(each.recall),
-                _share(each.precision),
-                f"{each.pairs:,}",
-                f"{each.unrelated:,.1f}",
+                *(each.scheme, each.max_distance, _share(each.recall), _share(each.precision)),
+                *(f"{each.pairs:,}", f"{each.unrelated:,.1f}"),
                 *(_share(each.by_edit.get(kind)) for kind in kinds),
             )
             for each in found.schemes
@@ -88,25 +71,14 @@ def _show(found: Tuning, index: str) -> None:
     )
     print_table(
         [
-            "preset",
-            "#max distance",
-            "#similarity",
-            "#recall",
-            "#recall above bound",
-            "#wrong letters",
-            "#candidates",
-            "#milliseconds",
+            *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),
+            *("#wrong letters", "#candidates", "#milliseconds"),
         ],
         [
             (
-                each.preset,
-                each.max_distance,
-                each.similarity,
-                _share(each.recall),
-                _share(each.recall_above_bound),
-                _share(each.noise_recall),
-                each.candidates,
-                each.milliseconds,
+                *(each.preset, each.max_distance, each.similarity),
+                *map(_share, (each.recall, each.recall_above_bound, each.noise_recall)),
+                *(each.candidates, each.milliseconds),
             )
             for each in found.presets
         ],

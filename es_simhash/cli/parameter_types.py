@@ -1,0 +1,147 @@
+"""What the values of options may be: JSON, a query, a fingerprint, ``500M`` documents, ``2GiB``, a file to write."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import from_hex
+from es_simhash.removal.files import refuse_output
+
+_THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
+_SIZES = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}{end}": 1000**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")},
+    **{f"{letter}i{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")},
+}
+_NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([a-z]*)", re.IGNORECASE)
+
+
+class _Json(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    """A JSON object or list."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value that the JSON stands for."""
+        if not isinstance(value, str):
+            return value
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            self.fail(f"{value[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'", param, ctx)
+        if not isinstance(parsed, (dict, list)):
+            self.fail(f"{value[:80]!r} is neither an object nor a list", param, ctx)
+        return parsed
+
+
+class _Query(_Json):
+    """A query, or a list of queries."""
+
+    name = "query"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the query, or the queries."""
+        parsed = super().convert(value, param, ctx)
+        if isinstance(parsed, list) and not (parsed and all(isinstance(each, dict) for each in parsed)):
+            self.fail(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'', param, ctx)
+        return parsed
+
+
+class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
+    """A fingerprint in 16 hex digits."""
+
+    name = "fingerprint"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the fingerprint as an integer."""
+        try:
+            return value if isinstance(value, int) else from_hex(value)
+        except InvalidInputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Quantity(click.ParamType):  # type: ignore[type-arg]
+    """A quantity of 1 or more."""
+
+    def __init__(self, name: str, parse: Callable[[str], int]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        try:
+            number = value if isinstance(value, int) else self._parse(value)
+        except InvalidInputError as error:
+            self.fail(str(error), param, ctx)
+        if number < 1:
+            self.fail(f"{shorten(value)} is out of range: give 1 or more", param, ctx)
+        return number
+
+
+class _Report(click.File):
+    """A file to write, which must not be an archive or a plan."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the file, open."""
+        if isinstance(value, str) and value != "-":
+            try:
+                refuse_output(value)
+                if ctx is not None and ctx.params.get("dry_run"):
+                    refuse_in_dry_run(value)
+            except InvalidInputError as error:
+                self.fail(str(error), param, ctx)
+            except FileNotFoundError as error:
+                self.fail(f"{error.strerror}: {error.filename}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def refuse_in_dry_run(path: str) -> None:
+    """Raise InvalidInputError if a dry run that writes to *path* would replace what is there."""
+    file = Path(path)
+    if file.is_file() and file.stat().st_size:
+        raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
+
+
+def parse_count(text: str) -> int:
+    """
+    Return the whole number that *text* means: digits, with k, M, B or G (10**9), or T after them.
+
+    Examples:
+        >>> parse_count("1.5B")
+        1500000000
+    """
+    return _parse(text, _THOUSANDS, "a number: give one such as 250000, 500M or 1.5B")
+
+
+def parse_bytes(text: str) -> int:
+    """Return the number of bytes that *text* means: kB, MB, GB are thousands, KiB, MiB, GiB are 1,024s."""
+    return _parse(text, _SIZES, "a number of bytes: give one such as 4GB or 512MiB")
+
+
+def _parse(text: str, units: Mapping[str, int], wanted: str) -> int:
+    found = _NUMBER.fullmatch(text)
+    factor = units.get(found[2].lower()) if found else None
+    number = Decimal(found[1]) * factor if found and factor else Decimal("0.5")
+    if number != int(number):
+        raise InvalidInputError(f"{shorten(text)} is not {wanted}")
+    return int(number)
+
+
+JSON = _Json()
+QUERY = _Query()
+FINGERPRINT = _Fingerprint()
+COUNT = _Quantity("count", parse_count)
+BYTES = _Quantity("bytes", parse_bytes)
+FILE = click.Path(exists=True, dir_okay=False)
+INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+NEW_FILE = click.Path(dir_okay=False, writable=True)
+REPORT_FILE = _Report("w", encoding="utf-8", errors="backslashreplace", lazy=False)

@@ -1,0 +1,286 @@
+"""Every example of README and of the pages in docs/ runs, and prints what the page says, on both products."""
+
+import doctest
+import itertools
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from es_simhash import SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
+from es_simhash.cli import app
+from es_simhash.dashboards.rows import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
+from es_simhash.hashing.mask import FORMAT
+from es_simhash.texts.presets import PRESETS
+from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
+from tests.servers.fixtures import get_server, get_templates, make_client
+from tests.servers.support import ONE_SHARD, put
+
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))
+DASHBOARDS = (ROOT / "docs/dashboards.md").read_text(encoding="utf-8")
+PIPELINE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", PIPELINE, re.DOTALL)
+STREAMS = ("/_data_stream/logs-*", "/_index_template/logs")
+TEMPLATES = ("/_index_template/news", "/_component_template/es-simhash")
+
+
+def run_blocks(name):
+    """Run the Python examples of a page that needs no server, in order, and return their namespace."""
+    namespace = {"__name__": "examples"}
+    for block in blocks(name, "python"):
+        run(block, namespace)
+    return namespace
+
+
+def run_commands(name):
+    """Run the commands of a page, and return what each prints."""
+    printed = []
+    for arguments in commands(name):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, (arguments, done.output)
+        printed.append(done.stdout)
+    return printed
+
+
+def test_readme(server):
+    with ran("README.md", server) as namespace:
+        assert "client" in namespace
+
+
+def test_the_shell_examples_of_the_readme(request, tmp_path):
+    """The commands for one's own data, on a file of the reader's."""
+    server = get_server(request, "opensearch")
+    server.remove("news")
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+    lines = [f'{{"id": "n1", "body": "{text}"}}', f'{{"id": "n2", "body": "{text} (agency)"}}']
+    (tmp_path / "news.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    environment = {**os.environ, "ES_SIMHASH_URL": server.url}
+    try:
+        found = commands("README.md")
+        assert len(found) == 2
+        for arguments in found:
+            command = [sys.executable, "-m", "es_simhash", *arguments]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            with make_client(server) as client:
+                client.indices.refresh(index="news")
+        assert "n2" in done.stdout
+    finally:
+        server.remove("news")
+
+
+def test_boilerplate():
+    """Learned, written, and left out; the file that the page shows is a mask."""
+    for block in blocks("docs/boilerplate.md", "python"):
+        run(block, {})
+    [shown] = blocks("docs/boilerplate.md", "json")
+    assert json.loads(shown)["format"] == FORMAT
+
+
+def test_dashboards():
+    """The command prints the same objects as the Python examples."""
+    namespace = run_blocks("docs/dashboards.md")
+    [line] = [
+        line for block in blocks("docs/dashboards.md", "sh") for line in block.splitlines() if "es-simhash" in line
+    ]
+    done = CliRunner().invoke(app, shlex.split(line.partition(">")[0])[1:])
+    assert done.exit_code == 0, done.stderr
+    assert [json.loads(each) for each in done.stdout.splitlines()] == namespace["pack"]
+    assert [json.loads(each) for each in namespace["ndjson"].splitlines()] == namespace["pack"]
+
+
+def test_the_page_names_the_panels_of_the_dashboard():
+    """Each panel by its title, and the numbers that the searches have."""
+    panels = build_dashboards("news", time_field="a", source_field="b")[-1]["attributes"]["panelsJSON"]
+    titles = set(re.findall(r'"title":"([^"]+)"', panels))
+    assert titles - {"What the numbers mean"} == set(re.findall(r"^\| ([A-Z][\w ]+) \|", DASHBOARDS, re.MULTILINE))
+    assert f"the {SHOWN_SOURCES} sources" in DASHBOARDS
+    assert f"{LISTED_GROUPS:,} largest groups" in DASHBOARDS
+    assert SHOWN_GROUPS == 10
+    assert "| ten, with the text" in DASHBOARDS
+
+
+def test_dedup(server):
+    server.remove("news")
+    namespace = {"__name__": "dedup"}
+    try:
+        code = [adapt(block, server) for block in blocks("docs/dedup.md", "python")]
+        lines = [line for block in code for line in execute(block, namespace)]
+        assert lines[:5] == ["a written a", "b tagged a", "c written c", "3 2 1 0", "[0.7]"]
+        assert lines[5].startswith("a [('a', 0), ('b', ")
+        assert len(namespace["hits"]["hits"]["hits"]) == 1
+        assert [bucket["key"] for bucket in namespace["largest"]["aggregations"]["groups"]["buckets"]] == ["a"]
+        assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
+        assert lines[-2] == "would tag b duplicates a"
+        assert sorted(lines[-1].split()[:2]) == ["a", "b"]
+    finally:
+        if "client" in namespace:
+            namespace["client"].close()
+        server.remove("news")
+
+
+def test_kibana():
+    """Each block of commands prints the block of text below it, if there is one, and nothing else."""
+    text = (ROOT / "docs/kibana.md").read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    compared = 0
+    for (kind, body), (next_kind, wanted) in itertools.pairwise([*found, ("", "")]):
+        if kind != "sh":
+            continue
+        done = [CliRunner().invoke(app, shlex.split(line)[1:]) for line in body.splitlines()]
+        assert [each.exit_code for each in done] == [0] * len(done)
+        if next_kind == "text":
+            assert "".join(each.stdout for each in done) == wanted
+            compared += 1
+    assert compared == 4
+    run_blocks("docs/kibana.md")
+
+
+def test_notebook(server):
+    pytest.importorskip("pandas")
+    with ran("docs/notebook.md", server) as namespace:
+        assert "client" in namespace
+
+
+def test_passages(server):
+    with ran("docs/passages.md", server) as namespace:
+        assert namespace["found"].contains < 0.8
+
+
+def test_the_example_for_node():
+    assert f"```js\n{(ROOT / 'tests/strangers/near.mjs').read_text(encoding='utf-8')}```\n" in PIPELINE
+
+
+def test_the_lookup_of_a_pipeline(request):
+    server = get_server(request, "opensearch")
+    name = f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: server.request("DELETE", f"/_ingest/pipeline/{name}"))
+    request.addfinalizer(lambda: server.remove(name))
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        simhash.put_pipeline(name, name=name, use_as="final")
+    (method, simulate, asked), (_, search, _) = REQUESTS
+    question = json.loads(asked)
+    text = question["docs"][0]["_source"]["body"]
+    for number, body in enumerate((text.upper(), "Something else entirely, about other people in another town.")):
+        server.request("PUT", f"/{name}/_doc/{number}?refresh=true", {"body": body})
+    made = server.request(method, simulate.replace("simhash-fingerprints", name), question)
+    ours = made["docs"][0]["doc"]["_source"]["simhash"]
+    assert ours["fingerprint"] == to_hex(fingerprint(text))
+    answer = server.request(method, search.replace("news", name), ours["lookup"]["body"])
+    assert [(hit["_id"], hit["fields"]["distance"]) for hit in answer["hits"]["hits"]] == [("0", [0])]
+    assert answer["hits"]["total"] == {"value": 1, "relation": "eq"}
+
+
+def test_the_search_template(request):
+    """The commands, as a shell runs them, find the document of the example."""
+    templates, index = get_templates(request), f"test-{uuid.uuid4().hex}"
+    request.addfinalizer(lambda: templates.remove(index))
+    [text] = {json.loads(body)["docs"][0]["_source"]["body"] for _, path, body in REQUESTS if "_simulate" in path}
+    with make_client(templates) as client:
+        SimHashClient(client).create_index(index, settings=ONE_SHARD)
+    put(templates, index, [{"_id": "near", **fingerprint_fields(fingerprint(text))}])
+    put(templates, index, [{"_id": "far", **fingerprint_fields(0)}])
+    request.addfinalizer(lambda: templates.request("DELETE", f"/_scripts/{index}"))
+    [block] = re.findall(r"```sh\n(.*?)```", PIPELINE, re.DOTALL)
+    script = block.replace("simhash-candidates", index).replace("/news/", f"/{index}/")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-ec", script], env={**os.environ, "PATH": path, "URL": templates.url}, capture_output=True, check=True
+    )
+    stored, found = map(json.loads, done.stdout.decode().replace("}{", "}\n{", 1).splitlines())
+    assert stored == {"acknowledged": True}
+    assert [hit["_id"] for hit in found["hits"]["hits"]] == ["near"]
+
+
+def test_quality(request):
+    """In order, on a real OpenSearch, with its own client."""
+    server = get_server(request, "opensearch")
+    server.remove("news")
+    try:
+        for block in blocks("docs/quality.md", "python"):
+            run(adapt(block, server), {})
+    finally:
+        server.remove("news")
+
+
+def test_the_table_of_presets():
+    text = (ROOT / "docs/quality.md").read_text(encoding="utf-8")
+    for each in PRESETS.values():
+        assert f"| `{each.name}` | {each.meaning} | {each.max_distance} | {each.similarity} |" in text
+
+
+def test_removal(server):
+    """The Python blocks; then the commands, on an index that is ten times as large."""
+    with ran("docs/removal.md", server) as namespace:
+        documents = [{"_id": f"n{n}", "body": f"{n} " * 20 + chr(97 + n) * 9} for n in range(9)]
+        documents.append({"_id": "z", "body": namespace["text"] + "!"})
+        list(namespace["simhash"].ingest("news", documents))
+        Path("removed.jsonl.gz").unlink()
+        printed = run_commands("docs/removal.md")
+        assert len(printed) >= 3
+        assert any("1 document" in each for each in printed)
+
+
+def test_report(server):
+    """The Python blocks; then the commands, with the fields that they name."""
+    pytest.importorskip("vl_convert")
+    with ran("docs/report.md", server) as namespace:
+        more = {"published": {"type": "date"}, "agency": {"type": "keyword"}, "title": {"type": "text"}}
+        namespace["client"].indices.put_mapping(index="news", body={"properties": more})
+        assert len(run_commands("docs/report.md")) == 6
+
+
+def test_rollover(server):
+    """Data streams on OpenSearch, since the local Elasticsearch has none."""
+    has_streams = server.product == "opensearch"
+    try:
+        with ran("docs/rollover.md", server, "python", *(["python opensearch"] if has_streams else [])) as namespace:
+            assert "client" in namespace
+    finally:
+        for path in (*(STREAMS if has_streams else ()), *TEMPLATES):
+            server.request("DELETE", path, missing_ok=True)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_prompts_of_the_docs(name):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    failed, _ = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=flags, encoding="utf-8")
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", ["README.md", *PAGES])
+def test_links_lead_somewhere(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+def test_the_promises_name_tests_that_exist():
+    """Each promise has tests, and each test named is there."""
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    # Promises have two columns; the table of a server's settings has three.
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 3]
+    rows = [line for line in rows if not line.startswith("| covers")]
+    assert len(rows) > 25
+    assert [row for row in rows if "`tests/" not in row] == []
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    for path, name in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"def {name}\(", source) if name else source, f"{path}::{name}"
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)*(?:\w+/|\w+\.(?:py|json|md)))`", text)
+    assert len(named) > 40
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "es_simhash"))]
+    assert missing == []
