@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash.lookup.plan_cost import SKIMMED_FROM, explain_plan
-from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
 
 DOCUMENTS = 4_000_000
 # Columns of the table after the distance: product, segments, whether scripts run; None where segments run in parallel.

@@ -29,7 +29,7 @@ from es_simhash import SimHashClient
 from es_simhash.lookup.near_dups import rescore
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import build_query
-from es_simhash.mapping.limits import Limits
+from es_simhash.mapping.context import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 

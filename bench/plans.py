@@ -25,7 +25,7 @@ from vectors import INDEX, serve
 from es_simhash import SimHashClient
 from es_simhash.lookup.plan import LookupPlan, make_plan
 from es_simhash.lookup.plan_cost import PER_THOUSAND, SKIMMED_FROM, estimate, explain_plan
-from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
 EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}

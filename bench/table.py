@@ -26,7 +26,7 @@ from es_simhash import build_mapping
 from es_simhash.lookup.memory_file import Kept, MemoryFile
 from es_simhash.lookup.memory_operations_flow import PAGE
 from es_simhash.lookup.memory_table import FingerprintTable
-from es_simhash.mapping.positions_flow import Shard
+from es_simhash.mapping.shards_flow import Shard
 
 ASKED, BATCH = 100_000, 1_000
 

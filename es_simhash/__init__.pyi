@@ -51,9 +51,9 @@ from .lookup.paste_esql import build_distance_field, build_esql
 from .lookup.plan import LookupPlan, make_plan
 from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
 from .lookup.query import build_query
+from .mapping.context import IndexStats, Limits
 from .mapping.documents import document_fields
 from .mapping.fields import fingerprint_fields
-from .mapping.limits import IndexStats, Limits
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
 from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage

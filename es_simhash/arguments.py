@@ -1,8 +1,9 @@
 """
 One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path.
 
-A check returns the value, or raises an error of one line: the argument, its value, and what to give. Public methods
-check their arguments before they do anything else. What an argument means is not known here, and no file is opened.
+A check returns the value, or raises an error of one line: the argument, its value, and what to give. Its class is
+TypeError for a wrong type, InvalidInputError for a wrong value. Public methods check their arguments before they do
+anything else. What an argument means is not known here, and no file is opened.
 """
 
 from __future__ import annotations
@@ -28,12 +29,7 @@ def _wrong_type(name: str, wanted: str, value: Any) -> NoReturn:
 
 
 def check_integer(name: str, value: Any) -> int:
-    """
-    Return *value* as an ``int``; numpy's integers are taken, booleans and floats are not.
-
-    Raises:
-        TypeError: If *value* is not an integer; the message begins with *name*.
-    """
+    """Return *value* as an ``int``; numpy's integers are taken, booleans and floats are not."""
     # bool is an int to Python, but True as a distance or a fingerprint is a mistake of the caller's.
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         _wrong_type(name, "an int", value)
@@ -41,13 +37,7 @@ def check_integer(name: str, value: Any) -> int:
 
 
 def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
-    """
-    Return *value* as an ``int`` from *smallest* to *largest*.
-
-    Raises:
-        TypeError: If *value* is not an integer.
-        InvalidInputError: If it is out of range.
-    """
+    """Return *value* as an ``int`` from *smallest* to *largest*."""
     number = check_integer(name, value)
     if not smallest <= number <= largest:
         allowed = f"{smallest} or more" if largest == LARGEST_COUNT else f"{smallest} to {largest:,}"
@@ -56,13 +46,7 @@ def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, advice: str) -> float:
-    """
-    Return *value* as a float: from 0 to 1, or, where *above* is given, any finite number above that.
-
-    Raises:
-        TypeError: If it is not a number.
-        InvalidInputError: If it is out of range.
-    """
+    """Return *value* as a float: from 0 to 1, or, where *above* is given, any finite number above that."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         _wrong_type(name, "a number", value)
     if not (0 <= value <= 1 if above is None else above < value < math.inf):
@@ -71,12 +55,7 @@ def check_number(name: str, value: Any, *, above: float | None = None, advice: s
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
-    """
-    Return *value* if it is one of *choices*.
-
-    Raises:
-        InvalidInputError: If it is not.
-    """
+    """Return *value* if it is one of *choices*."""
     known = list(choices)
     # A list or an array cannot be compared with a name.
     if not (value is None or isinstance(value, str)) or value not in known:
@@ -86,25 +65,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
 
 
 def check_function(name: str, value: Any) -> Callable[..., Any]:
-    """
-    Return *value* if it can be called.
-
-    Raises:
-        TypeError: If it cannot.
-    """
+    """Return *value* if it can be called."""
     if not callable(value):
         _wrong_type(name, "a function", value)
     return value  # type: ignore[no-any-return]
 
 
 def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
-    """
-    Return *value* if it is a string that is not empty and that a request can hold.
-
-    Raises:
-        TypeError: If it is not a string.
-        InvalidInputError: If it is empty or blank, or has half of a surrogate pair.
-    """
+    """Return *value* if it is a string that is not blank and that a request can hold."""
     if not isinstance(value, str):
         _wrong_type(name, wanted, value)
     if not value.strip():
@@ -115,13 +83,7 @@ def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
 
 
 def check_field(name: str, value: Any) -> str:
-    """
-    Return *value* if it can be the name of a field, such as ``article.body``.
-
-    Raises:
-        TypeError: If it is not a string.
-        InvalidInputError: If it is empty, has half a character, or a part between dots is blank.
-    """
+    """Return *value* if it can be the name of a field, such as ``article.body``."""
     check_name(name, value, wanted="the name of a field")
     if not all(part.strip() for part in value.split(".")):
         raise InvalidInputError(f"{name} {shorten(value)} names no field: nothing stands before or after a dot")
@@ -129,21 +91,7 @@ def check_field(name: str, value: Any) -> str:
 
 
 def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str, ...]:
-    """
-    Return the names in *value*, one field or a list of them.
-
-    Args:
-        name:
-            Name of the argument.
-        value:
-            Its value.
-        may_lack:
-            Whether ``None`` or an empty list stands for no field.
-
-    Raises:
-        TypeError: If it is neither a string nor a list of strings.
-        InvalidInputError: If none is given, one stands twice, or one cannot be the name of a field.
-    """
+    """Return the names in *value*, one field or a list of different ones; none only if it *may_lack*."""
     if may_lack and (value is None or (isinstance(value, (list, tuple)) and not value)):
         return ()
     names = (value,) if isinstance(value, str) else value
@@ -156,25 +104,14 @@ def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str,
 
 
 def check_items(name: str, value: Any, *, of: str) -> Iterable[Any]:
-    """
-    Return *value* if it is an iterable, and neither one string nor one object.
-
-    Raises:
-        TypeError: If it is something else.
-    """
+    """Return *value* if it is an iterable, and neither one string nor one object."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         _wrong_type(name, f"a list of {of}", value)
     return value
 
 
 def check_names(name: str, value: Any, *, of: str = "names") -> tuple[str, ...]:
-    """
-    Return the strings in *value*, each of which a request can hold; none is right too.
-
-    Raises:
-        TypeError: If it is one string, no iterable, or holds something else than strings.
-        InvalidInputError: If a string is empty, or has half of a surrogate pair.
-    """
+    """Return the strings in *value*, each of which a request can hold; none is right too."""
     items = tuple(check_items(name, value, of=of))
     if not all(isinstance(each, str) for each in items):
         _wrong_type(name, f"a list of {of}", value)
@@ -182,13 +119,7 @@ def check_names(name: str, value: Any, *, of: str = "names") -> tuple[str, ...]:
 
 
 def check_object(name: str, value: Any) -> Mapping[str, Any]:
-    """
-    Return *value* if it is an object as JSON knows them, and can be sent.
-
-    Raises:
-        TypeError: If it is no mapping, or a key in it is no string.
-        InvalidInputError: If a string in it has half of a surrogate pair, or it is nested too deeply.
-    """
+    """Return *value* if it is an object as JSON knows them, and can be sent."""
     if not isinstance(value, Mapping):
         _wrong_type(name, "an object (a mapping)", value)
     check_sendable(name, value)
@@ -196,13 +127,7 @@ def check_object(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def check_sendable(name: str, value: Any, *, depth: int = 0) -> None:
-    """
-    Check that a request can hold *value*, a JSON value or what the caller's client makes one of.
-
-    Raises:
-        TypeError: If a key in it is no string.
-        InvalidInputError: If a string in it has half of a surrogate pair, or it is nested too deeply.
-    """
+    """Check that a request can hold *value*, a JSON value or what the caller's client makes one of."""
     if depth > DEEPEST:
         raise InvalidInputError(f"{name} is nested more than {DEEPEST} levels deep: make it simpler")
     if isinstance(value, str) and has_lone_surrogate(value):
@@ -219,13 +144,7 @@ def check_sendable(name: str, value: Any, *, depth: int = 0) -> None:
 
 
 def check_path(name: str, value: Any) -> FilePath:
-    """
-    Return *value* if it can be the path of a file.
-
-    Raises:
-        TypeError: If it is neither a string nor a path.
-        InvalidInputError: If it is empty, or this system cannot have such a path.
-    """
+    """Return *value* if it can be the path of a file on this system."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
         _wrong_type(name, "a path", value)
@@ -241,13 +160,7 @@ def check_path(name: str, value: Any) -> FilePath:
 
 
 def check_output(name: str, value: Any) -> FilePath:
-    """
-    Return *value* if a file can be written there: it is no folder, and the folder that it is in exists.
-
-    Raises:
-        TypeError: If it is neither a string nor a path.
-        InvalidInputError: If it cannot be a path, is a folder, or its folder is missing.
-    """
+    """Return *value* if a file can be written there: it is no folder, and the folder that it is in exists."""
     path = os.fspath(check_path(name, value))
     # Of a path that is too long, os.path says that it is not there; the methods of Path raise an OSError.
     if os.path.isdir(path):  # noqa: PTH112 -- see above
@@ -259,13 +172,7 @@ def check_output(name: str, value: Any) -> FilePath:
 
 
 def check_input(name: str, value: Any) -> FilePath:
-    """
-    Return *value* if it is the path of a file or a pipe that exists.
-
-    Raises:
-        TypeError: If it is neither a string nor a path.
-        InvalidInputError: If it cannot be a path, is a folder, or does not exist.
-    """
+    """Return *value* if it is the path of a file or a pipe that exists."""
     path = os.fspath(check_path(name, value))
     if os.path.isdir(path):  # noqa: PTH112 -- of a path that is too long, Path raises
         raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")

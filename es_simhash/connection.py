@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 
@@ -42,23 +42,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """
-    A server, and how to reach it.
-
-    Attributes:
-        url:
-            Its address, without a login.
-        product:
-            ``"elasticsearch"``, ``"opensearch"``, or ``"auto"``: the server says it.
-        ca_file:
-            Path of the certificate to trust; ``None`` for those that the system trusts.
-        is_insecure:
-            Whether its certificate is not verified.
-        timeout_seconds:
-            How long a request may take.
-        others:
-            Addresses of other nodes of the same cluster.
-    """
+    """A server, its other nodes, and how to reach it; *ca_file*: the certificate to trust, not those of the system."""
 
     url: str
     product: str = "auto"
@@ -78,12 +62,7 @@ def _variable(name: str) -> str | None:
 
 
 def login_of_environment() -> Login:
-    """
-    Return the login that ``ES_SIMHASH_API_KEY``, or ``ES_SIMHASH_USER`` and ``ES_SIMHASH_PASSWORD``, name.
-
-    Raises:
-        InvalidInputError: If they cannot be used.
-    """
+    """Return the login that ``ES_SIMHASH_API_KEY``, or ``ES_SIMHASH_USER`` and ``ES_SIMHASH_PASSWORD``, name."""
     login = Login(_variable("API_KEY"), _variable("USER"), _variable("PASSWORD"))
     if login.api_key and login.user:
         raise InvalidInputError("both ES_SIMHASH_API_KEY and ES_SIMHASH_USER are set: unset one of them")
@@ -95,12 +74,7 @@ def login_of_environment() -> Login:
 
 
 def ca_file_of_environment() -> str | None:
-    """
-    Return the path in ``ES_SIMHASH_CA_FILE``, if it is set.
-
-    Raises:
-        InvalidInputError: If there is no file.
-    """
+    """Return the path in ``ES_SIMHASH_CA_FILE``, if it is set; raise InvalidInputError if there is no file."""
     path = _variable("CA_FILE")
     if path is not None and not os.path.isfile(path):  # noqa: PTH113 -- a string is what the clients take
         raise InvalidInputError(f"ES_SIMHASH_CA_FILE {shorten(path)} is not a file: give the path of the certificate")
@@ -114,9 +88,7 @@ def _base64(text: str) -> str:
 def split_url(url: str) -> tuple[str, Login]:
     """
     Return *url* with its port and without a login, and the login that it had.
-
-    Raises:
-        InvalidInputError: If it is not a URL of a server. The message has no part of it that could be a password.
+    The message of an InvalidInputError has no part of the URL that could be a password.
     """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -139,13 +111,9 @@ def split_url(url: str) -> tuple[str, Login]:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
     shown = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
-    return shown, _login_of(parts)
-
-
-def _login_of(parts: SplitResult) -> Login:
     if parts.username is None:
-        return Login()
-    return Login(user=unquote(parts.username), password=unquote(parts.password or ""))
+        return shown, Login()
+    return shown, Login(user=unquote(parts.username), password=unquote(parts.password or ""))
 
 
 def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
@@ -166,19 +134,8 @@ def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
 
 def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[Any, str]:
     """
-    Return a client for *server*, and its product. The caller closes it.
-
-    Args:
-        server:
-            The server.
-        login:
-            Headers that log in.
-        index:
-            The index to ask for where the product is not known. No request is made about anything else.
-
-    Raises:
-        InvalidInputError: If the server is neither product.
-        MissingDependencyError: If the client for the product is not installed.
+    Return a client for *server*, which the caller closes, and its product; *login* has the headers that log in.
+    Where the product is not known, *index* is asked for, and nothing else.
     """
     headers = dict(login)
     if server.product == "opensearch":
@@ -230,13 +187,10 @@ def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:
         return "elasticsearch"
     # Elasticsearch has sent its header since 7.14. OpenSearch's came later, and its Security refuses without it.
     realm = meta.headers.get("www-authenticate", "")
-    if "x-opensearch-version" in meta.headers or "opensearch" in realm.lower() or _is_json(meta.headers):
+    is_json = "json" in meta.headers.get("content-type", "")
+    if "x-opensearch-version" in meta.headers or "opensearch" in realm.lower() or is_json:
         return "opensearch"
     raise InvalidInputError(
         f"{url} answers (HTTP {meta.status}) but does not say that it is Elasticsearch or OpenSearch: check the URL, "
         "or give --product"
     )
-
-
-def _is_json(headers: Any) -> bool:
-    return "json" in headers.get("content-type", "")

@@ -69,10 +69,8 @@ def count(number: int, noun: str) -> str:
 def has_lone_surrogate(text: str) -> bool:
     r"""
     Return whether *text* has half of a surrogate pair, which no request can hold.
-
-    Examples:
-        >>> has_lone_surrogate("news"), has_lone_surrogate("\ud800")
-        (False, True)
+    >>> has_lone_surrogate("news"), has_lone_surrogate("\ud800")
+    (False, True)
     """
     try:
         text.encode()

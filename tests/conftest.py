@@ -72,10 +72,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure(config):
-    """
-    Keep the servers with the session, so that each is started once; parallel workers share those of the process that
-    leads them.
-    """
+    """Keep the servers with the session: each is started once; parallel workers share those of the leading process."""
     # Under nohup, or behind a shell's "&", SIGINT is ignored, and every child that a test starts would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -126,7 +123,6 @@ def pytest_configure_node(node):
 def pytest_xdist_make_scheduler(config, log):
     """
     Give parallel workers whole groups of tests: no two workers use one server, or one expensive fixture, at a time.
-
     Groups with many tests come first. The cluster has few, which take long: they go with those of the secured server.
     """
     from xdist.scheduler import LoadScopeScheduling

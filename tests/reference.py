@@ -107,31 +107,28 @@ def letters(character):
     """What a character is worth: 6 for a logograph, 4 for kana, 3 for a letter."""
     code = ord(character)
     logographs = [
-        (0x3005, 0x3007),
-        (0x3021, 0x3029),
-        (0x3038, 0x303B),
-        (0x3400, 0x4DBF),
-        (0x4E00, 0x9FFF),
-        (0xA000, 0xA48C),
-        (0xAC00, 0xD7A3),
-        (0xF900, 0xFAFF),
-        (0x20000, 0x3FFFD),
-    ]
+        (0x3005, 0x3007), (0x3021, 0x3029), (0x3038, 0x303B), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
+        (0xA000, 0xA48C), (0xAC00, 0xD7A3), (0xF900, 0xFAFF), (0x20000, 0x3FFFD),
+    ]  # fmt: skip
     kana = [(0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F)]
     if any(first <= code <= last for first, last in logographs):
         return 6
     return 4 if any(first <= code <= last for first, last in kana) else 3
 
 
+def runs_worth(units, worths, least):
+    """The shortest run of *units* from each place that is worth *least*, where there is one."""
+    for start in range(len(units)):
+        for end in range(start + 1, len(units) + 1):
+            if sum(worths[start:end]) >= least:
+                yield units[start:end]
+                break
+
+
 def script_shingles(text, size):
     """Counted shingles worth at least *size* letters each, padded to *size* characters, separators taken out."""
     stripped = normalise(text).replace(" ", "")
-    found = Counter()
-    for place in range(len(stripped)):
-        for end in range(place + 1, len(stripped) + 1):
-            if sum(map(letters, stripped[place:end])) >= 3 * size:
-                found[stripped[place:end].ljust(size, "\0")] += 1
-                break
+    found = Counter(run.ljust(size, "\0") for run in runs_worth(stripped, list(map(letters, stripped)), 3 * size))
     return found or Counter([stripped.ljust(size, "\0")] if stripped else [])
 
 
@@ -140,24 +137,11 @@ def is_unspaced(character):
     """Whether a character belongs to a script written without spaces."""
     code = ord(character)
     ranges = [
-        (0x0E00, 0x0EFF),
-        (0x1000, 0x109F),
-        (0x1780, 0x17FF),
-        (0xA9E0, 0xA9FF),
-        (0xAA60, 0xAA7F),
-        (0x3005, 0x3007),
-        (0x3021, 0x3029),
-        (0x3031, 0x3035),
-        (0x3038, 0x30FF),
-        (0x3105, 0x312F),
-        (0x31A0, 0x31BF),
-        (0x31F0, 0x31FF),
-        (0x3400, 0x4DBF),
-        (0x4E00, 0x9FFF),
-        (0xF900, 0xFAFF),
-        (0x1AFF0, 0x1B16F),
-        (0x20000, 0x3FFFD),
-    ]
+        (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F),
+        (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x30FF), (0x3105, 0x312F),
+        (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF),
+        (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFD),
+    ]  # fmt: skip
     return any(first <= code <= last for first, last in ranges)
 
 
@@ -214,13 +198,7 @@ def distance(a, b):
 def shingle_runs(text):
     """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
     found = words(text)
-    worth = [3 if is_unspaced(word[0]) else 5 for word in found]
-    runs = set()
-    for start in range(len(found)):
-        for end in range(start + 1, len(found) + 1):
-            if sum(worth[start:end]) >= 15:
-                runs.add(tuple(found[start:end]))
-                break
+    runs = set(map(tuple, runs_worth(found, [3 if is_unspaced(word[0]) else 5 for word in found], 15)))
     return frozenset(runs or ({tuple(found)} if found else ()))
 
 
@@ -244,13 +222,7 @@ def letters_only(text):
 def letter_runs(text):
     """Runs of letters that are worth 15: 3 for a letter, 4 for a kana, 6 for a logograph."""
     found = letters_only(text)
-    worth = [letters(each) for each in found]
-    runs = set()
-    for start in range(len(found)):
-        for end in range(start + 1, len(found) + 1):
-            if sum(worth[start:end]) >= 15:
-                runs.add(found[start:end])
-                break
+    runs = set(runs_worth(found, [letters(each) for each in found], 15))
     return frozenset(runs or ({found} if found else ()))
 
 
@@ -276,10 +248,8 @@ def edit_similarity(first, second, *, cut=letters_only):
 
 def are_neighbours(first, second, *, max_distance, similarity=None, measure=jaccard, per=None, within=None):
     """
-    Whether two documents, given as dicts, are neighbours.
-
-    "text" is None where it cannot be read; *per* names a key with a list of values, *within* is a key with a list of
-    moments and the largest difference.
+    Whether two documents, given as dicts, are neighbours; "text" is None where it cannot be read.
+    *per* names a key with a list of values, *within* is a key with a list of moments and the largest difference.
     """
     near = distance(first["fingerprint"], second["fingerprint"]) <= max_distance
     if near and per is not None:
@@ -350,3 +320,64 @@ def star(values, max_distance):
 def connected(values, max_distance):
     """Return the first place of each fingerprint's component."""
     return connected_of(len(values), lambda a, b: distance(values[a], values[b]) <= max_distance)
+
+
+GRAM, GUARANTEE = 12 * 25, 12 * 100
+
+
+def worth(character):
+    """What a character is worth for passages, in twelfths of a letter: 5/4 letters a logograph, 4/3 a kana."""
+    return {6: 15, 4: 16, 3: 12}[letters(character)]
+
+
+def run_of(text, least):
+    """The shortest beginning of *text* whose characters are worth *least* or more, or None."""
+    total = 0
+    for end, character in enumerate(text, 1):
+        total += worth(character)
+        if total >= least:
+            return text[:end]
+    return None
+
+
+def run_of_letters(text, least):
+    """The shortest beginning of *text* of at least so many letters, and no shorter than a window of passages."""
+    lengths = {6: 30, 4: 16, 3: 12}
+    total, window = 0, run_of(text, GUARANTEE)
+    for end, character in enumerate(text, 1):
+        total += lengths[letters(character)]
+        if total >= 12 * least:
+            return None if window is None else text[: max(end, len(window))]
+    return None
+
+
+@functools.cache
+def run_hash(run):
+    """A polynomial modulo 2**64, mixed by the last steps of splitmix64."""
+    value = sum(ord(character) * pow(0x9E3779B97F4A7C15, place, 2**64) for place, character in enumerate(run)) % 2**64
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+    return value ^ value >> 31
+
+
+def grams(stripped):
+    """The hash of each gram of a normalised text without separators."""
+    found = [run_of(stripped[start : start + GRAM], GRAM) for start in range(len(stripped))]
+    return [run_hash(gram) for gram in found if gram is not None]
+
+
+def windows(stripped):
+    """The shortest runs worth the guarantee, one for each place at which such a run begins."""
+    found = [run_of(stripped[start : start + GUARANTEE], GUARANTEE) for start in range(len(stripped))]
+    return [window for window in found if window is not None]
+
+
+def passage_terms(text):
+    """The terms that winnowing keeps of a text: the smallest hash of each window, in base 64, sorted."""
+    stripped = normalise(text).replace(" ", "")
+    if not stripped:
+        return []
+    kept = {min(grams(window)) for window in windows(stripped)}
+    kept = kept or {min(grams(stripped), default=run_hash(stripped))}
+    digits = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+    return sorted({"".join(digits[value >> 6 * place & 63] for place in range(5, -1, -1)) for value in kept})

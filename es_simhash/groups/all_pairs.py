@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from es_simhash.groups.join import Ranks, ValuePairs, share_joins, sort_places
 from es_simhash.hashing.kernels import count_bits
-from es_simhash.mapping.limits import check_max_distance
+from es_simhash.mapping.meta import check_max_distance
 
 _T = TypeVar("_T")
 

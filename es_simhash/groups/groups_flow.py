@@ -26,9 +26,8 @@ from es_simhash.texts.presets import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
 from es_simhash.transport.names import Index, Key, check_index, document_key
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
-from es_simhash.transport.view import Hits
 
 if TYPE_CHECKING:
     from es_simhash.texts.measures import TextMeasure

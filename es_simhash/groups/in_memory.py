@@ -9,7 +9,7 @@ from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.lookup.near_dups import check_hits
 from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 
 
 def distinct(

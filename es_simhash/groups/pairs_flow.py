@@ -12,8 +12,7 @@ from es_simhash.groups.order import Resources
 from es_simhash.groups.read_flow import read_all, read_texts
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.mapping.context import Context, TextFields
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
-from es_simhash.mapping.meta import require_text_fields
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, require_text_fields
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
 from es_simhash.transport.names import Index, check_index
 from es_simhash.transport.protocol import Compute, Emit, Flow

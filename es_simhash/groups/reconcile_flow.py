@@ -22,8 +22,8 @@ from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.names import Index, Key
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import now, refresh

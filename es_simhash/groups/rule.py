@@ -12,8 +12,7 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.groups.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification, Verified, measure_of
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
-from es_simhash.mapping.meta import IndexSettings, no_text_field
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance, no_text_field
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.presets import Preset, get_preset
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound

@@ -6,33 +6,31 @@ numpy is loaded here; ``compute.py`` has the public functions and imports this m
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import kernels, shingles, winnowing
-from es_simhash.hashing.features import caller_features, word_extractor
+from es_simhash.hashing.characters import text_parts
+from es_simhash.hashing.features import caller_features, keyword_extractor, word_extractor
 from es_simhash.hashing.hashes import hash_features
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
 
-
 NO_LETTERS = "-"
 """What a document holds in place of the terms of a text without letters and digits; terms have six characters."""
 
-# Characters worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
-_BATCH_CHARACTERS = 1 << 16
 # Beyond this length a text is counted in pieces; below it the arrays for it take some 50 MB.
 _LONG_TEXT = 1 << 20
-_BATCH_TEXTS = 2048
 
 
 def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
@@ -41,8 +39,8 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     if not texts:
         return values, known
     prepare = preprocessor(scheme)
-    fold = _fold_shingles(scheme) if scheme.name == "shingles" else _fold_strings(scheme)
-    for part in _parts(texts):
+    fold = partial(_fold_shingles, scheme=scheme) if scheme.name == "shingles" else _fold_strings(scheme)
+    for part in text_parts(texts):
         batch = texts[part] if prepare is None else prepare(texts[part])
         values[part], known[part] = fold(batch)
     return values, known
@@ -57,7 +55,7 @@ def fingerprint_list(texts: Sequence[str], scheme: Scheme) -> list[int | None]:
 def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
     """Return the terms of the passages of each of *texts*; none for a text without letters and digits."""
     found: list[list[str]] = []
-    for part in _parts(texts):
+    for part in text_parts(texts):
         batch = texts[part]
         if len(batch) == 1 and len(batch[0]) > _LONG_TEXT:
             found.append(winnowing.long_text_terms(batch[0]))
@@ -69,9 +67,8 @@ def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
 def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -> list[list[str]]:
     """
     Return the passage terms to store in documents with *texts* and *fingerprints*.
-
-    A text may have a fingerprint and no letter: ``___`` is a word for jieba. Its document gets
-    :data:`NO_LETTERS`, so that it does not look like one whose passages were never computed.
+    A text may have a fingerprint and no letter: ``___`` is a word for jieba. Its document gets :data:`NO_LETTERS`, so
+    that it does not look like one whose passages were never computed.
     """
     found = zip(passage_term_list(texts), fingerprints, strict=True)
     return [terms if terms or fingerprint is None else [NO_LETTERS] for terms, fingerprint in found]
@@ -91,31 +88,17 @@ def fold_features(
     return int(kernels.fold(hashes, fixed, kernels.single_start())[0])
 
 
-def _parts(texts: Sequence[str]) -> Iterator[slice]:
-    """Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text."""
-    first = characters = 0
-    for place, text in enumerate(texts):
-        if place > first and (characters + len(text) > _BATCH_CHARACTERS or place - first >= _BATCH_TEXTS):
-            yield slice(first, place)
-            first, characters = place, 0
-        characters += len(text)
-    yield slice(first, len(texts))
-
-
-def _fold_shingles(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
-    def fold(texts: Sequence[str]) -> Fingerprints:
-        if len(texts) == 1 and len(texts[0]) > _LONG_TEXT:
-            value = shingles.fold_long_text(texts[0], scheme)
-            return np.array([value or 0], np.uint64), np.array([value is not None])
-        return shingles.fold_texts(texts, scheme)
-
-    return fold
+def _fold_shingles(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
+    if len(texts) == 1 and len(texts[0]) > _LONG_TEXT:
+        value = shingles.fold_long_text(texts[0], scheme)
+        return np.array([value or 0], np.uint64), np.array([value is not None])
+    return shingles.fold_texts(texts, scheme)
 
 
 def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
     """Return the function for schemes whose features are strings: made one text at a time, summed in arrays."""
     name, seed = scheme.parameters["hash"], scheme.parameters["seed"]
-    extract = _extractor(scheme)
+    extract = (keyword_extractor if scheme.name == "keywords" else word_extractor)(scheme)
 
     def fold(texts: Sequence[str]) -> Fingerprints:
         features = extract(texts)
@@ -133,11 +116,3 @@ def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
         return values, known
 
     return fold
-
-
-def _extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
-    if scheme.name == "keywords":
-        from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
-
-        return keyword_extractor(scheme)
-    return word_extractor(scheme)

@@ -1,11 +1,12 @@
 """
-The fixed table of what each code point becomes before shingles are cut, the same on every Python.
+The fixed table of what each code point becomes before shingles are cut, the same on every Python; ranges of scripts.
 
 ``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from
-Unicode 14.0 (``characters_build.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did
+Unicode 14.0 (``tools/build_characters.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did
 not know are dropped *before* normalisation; for the others, Unicode's stability policies guarantee that NFKC
 and case folding do not change. One look-up does NFKC, case folding and the removal of non-word characters,
 except for the few characters whose normal form depends on their neighbours or is longer than one character.
+Released schemes depend on the ranges of scripts, so these never change.
 """
 
 from __future__ import annotations
@@ -22,6 +23,92 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+Ranges = tuple[tuple[int, int], ...]
+
+UNSPACED: Ranges = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),
+    (0x3021, 0x3029),
+    (0x3031, 0x3035),
+    (0x3038, 0x30FF),  # kana
+    (0x3105, 0x312F),  # bopomofo
+    (0x31A0, 0x31BF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),
+    (0xA9E0, 0xA9FF),
+    (0xAA60, 0xAA7F),
+    (0xF900, 0xFAFF),
+    (0x1AFF0, 0x1B16F),
+    (0x20000, 0x3FFFD),
+)
+"""Scripts written without spaces. Tibetan is none of them: it separates its syllables."""
+
+LOGOGRAPHS: Ranges = (
+    (0x3005, 0x3007),  # iteration and closing marks, zero
+    (0x3021, 0x3029),
+    (0x3038, 0x303B),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xA000, 0xA48C),  # Yi
+    (0xAC00, 0xD7A3),  # Hangul syllables
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFD),
+)
+"""Scripts with thousands of characters, each of which carries about as much information as two or three letters."""
+
+KANA: Ranges = ((0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F))
+"""Kana and bopomofo: between letters and logographs."""
+
+
+def is_within(codes: NDArray[np.uint32], ranges: Ranges) -> NDArray[np.bool_]:
+    """Return for each of *codes* whether it is in one of *ranges*, ends included."""
+    edges = np.array([edge for first, last in ranges for edge in (first, last + 1)], np.uint32)
+    inside: NDArray[np.bool_] = np.searchsorted(edges, codes, side="right") % 2 == 1
+    return inside
+
+
+@functools.cache
+def _unspaced() -> NDArray[np.bool_]:
+    return is_within(np.arange(0x11_0000, dtype=np.uint32), UNSPACED)
+
+
+def is_unspaced(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return for each of *codes* whether it belongs to a script written without spaces."""
+    found: NDArray[np.bool_] = _unspaced().take(codes)
+    return found
+
+
+def letter_counts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
+    counts: NDArray[np.uint8] = _letter_counts().take(codes)
+    return counts
+
+
+@functools.cache
+def _letter_counts() -> NDArray[np.uint8]:
+    every = np.arange(0x11_0000, dtype=np.uint32)
+    counts = np.full(every.size, 3, np.uint8)
+    counts[is_within(every, KANA)] = 4
+    counts[is_within(every, LOGOGRAPHS)] = 6
+    return counts
+
+
+def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
+    """
+    Return the length of the shingle from each of *codes* on: the fewest characters worth *size* letters.
+    *codes* have no separators. Letters are assumed after the last one, so the last shingles may reach beyond the end.
+    """
+    counts = np.concatenate([letter_counts(codes), np.full(size, 3, np.uint8)])
+    worth = counts[: codes.size].copy()
+    lengths = np.ones(codes.size, np.uint8)
+    for step in range(1, size):
+        lengths += worth < 3 * size
+        worth += counts[step : step + codes.size]
+    return lengths
 
 
 TABLE_FILE = "characters.bin"
@@ -43,15 +130,27 @@ UNCHANGED = 0x11_0003
 """In the file only: the character stays as it is."""
 
 PIECE = 1 << 20
-"""
-A long text is normalised in pieces of so many characters.
-"""
+"""A long text is normalised in pieces of so many characters."""
+# Worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
+_PART_CHARACTERS, _PART_TEXTS = 1 << 16, 2048
 
 _LARGEST_CODE = 0x10FFFF
 
 # Python reorders a run of combining characters by insertion sort, in quadratic time, so a run is normalised in pieces:
 # longer ones than this occur in no language. (Unicode's Stream-Safe Text Format, UAX #15 section 13, says 30.)
 _LONGEST_RUN = 64
+
+
+def text_parts(texts: Sequence[str]) -> Iterator[slice]:
+    """Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text."""
+    first = characters = 0
+    for place, text in enumerate(texts):
+        if place > first and (characters + len(text) > _PART_CHARACTERS or place - first >= _PART_TEXTS):
+            yield slice(first, place)
+            first, characters = place, 0
+        characters += len(text)
+    if first < len(texts):
+        yield slice(first, len(texts))
 
 
 def to_codes(text: str) -> NDArray[np.uint32]:
@@ -73,10 +172,8 @@ def character_kinds(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """
-    Return *codes* after NFKC, case folding and NFKC: word characters, and a space for each separator.
-
-    Several separators may follow one another, and stand at either end. Cost: one table look-up for each
-    character, and a pass through ``unicodedata`` for text that the table cannot settle.
+    Return *codes* after NFKC, case folding and NFKC: word characters, and a space for each separator, at the ends too.
+    Cost: one table look-up for each character, and ``unicodedata`` for text that the table cannot settle.
     """
     entries = character_entries(codes)
     if _has_marks(entries):
@@ -115,10 +212,8 @@ def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[
 def normalise_text(text: str, *, piece: int = PIECE) -> str:
     """
     Return *text* normalised, with one or more spaces between words; memory beside the strings is bounded.
-
-    Examples:
-        >>> normalise_text("Ｈello, Wörld!").split()
-        ['hello', 'wörld']
+    >>> normalise_text("Ｈello, Wörld!").split()
+    ['hello', 'wörld']
     """
     return "".join(map(_to_text, split_long(text, piece=piece)))
 
@@ -134,9 +229,7 @@ def normalise_texts(texts: Sequence[str]) -> list[str]:
 def split_long(text: str, *, piece: int = PIECE) -> Iterator[NDArray[np.uint32]]:
     """
     Yield :func:`normalise_codes` of *text* in pieces of about *piece* characters.
-
-    The next piece begins with a character that does not combine, so cutting changes nothing; a run of combining
-    characters is never cut here.
+    The next piece begins with a character that does not combine, so cutting changes nothing.
     """
     carried = np.empty(0, np.uint32)
     for start in range(0, len(text), piece):

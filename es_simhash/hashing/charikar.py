@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-
 FINGERPRINT_BITS = 64
 MAX_BITS = 4096
 

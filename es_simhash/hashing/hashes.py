@@ -20,9 +20,7 @@ from es_simhash.errors import SchemeError, shorten
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-
 _MASK = (1 << 64) - 1
-
 
 XXH64_PRIMES = (
     0x9E37_79B1_85EB_CA87,
@@ -32,22 +30,14 @@ XXH64_PRIMES = (
     0x27D4_EB2F_1656_67C5,
 )
 
-
 _XXH32_PRIMES = (0x9E37_79B1, 0x85EB_CA77, 0xC2B2_AE3D)
-
-
 PRIME_1 = XXH64_PRIMES[0]
-
 
 LANES = (_XXH32_PRIMES[2], *XXH64_PRIMES[:4], _XXH32_PRIMES[1], XXH64_PRIMES[4], _XXH32_PRIMES[0])
 """What the eight sums of an input of more than 240 bytes begin with; the last is also the factor between blocks."""
 
-
 MIX_PRIME_1 = 0x1656_6791_9E37_79F9
-
-
 MIX_PRIME_2 = 0x9FB2_1C65_1E98_DF25
-
 
 _SECRET_BYTES = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
@@ -57,7 +47,6 @@ _SECRET_BYTES = bytes.fromhex(
     "eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
     "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
 )
-
 
 SECRET = tuple(int.from_bytes(_SECRET_BYTES[at : at + 8], "little") for at in range(0, len(_SECRET_BYTES), 8))
 """The default secret, as little-endian words of 64 bits."""
@@ -75,17 +64,7 @@ def long_secret(seed: int) -> tuple[int, ...]:
 
 
 _FNV_OFFSET = 0xCBF2_9CE4_8422_2325
-
-
 _FNV_PRIME = 0x0000_0100_0000_01B3
-
-
-def _xxh3_64(seed: int) -> Callable[[bytes], int]:
-    return lambda data: xxhash.xxh3_64_intdigest(data, seed)
-
-
-def _xxh64(seed: int) -> Callable[[bytes], int]:
-    return lambda data: xxhash.xxh64_intdigest(data, seed)
 
 
 def _fnv1a_64(seed: int) -> Callable[[bytes], int]:
@@ -112,10 +91,9 @@ def _md5(seed: int) -> Callable[[bytes], int]:
 _MAKERS: dict[str, Callable[[int], Callable[[bytes], int]]] = {
     "fnv1a_64": _fnv1a_64,
     "md5": _md5,
-    "xxh3_64": _xxh3_64,
-    "xxh64": _xxh64,
+    "xxh3_64": lambda seed: lambda data: xxhash.xxh3_64_intdigest(data, seed),
+    "xxh64": lambda seed: lambda data: xxhash.xxh64_intdigest(data, seed),
 }
-
 
 HASHES = tuple(sorted(_MAKERS))
 """The names of the hashes."""
@@ -124,10 +102,8 @@ HASHES = tuple(sorted(_MAKERS))
 def bytes_hasher(name: str, seed: int = 0) -> Callable[[bytes], int]:
     """
     Return the function that maps bytes to an unsigned 64-bit integer; *seed* is 0 to 2**64 - 1.
-
-    Examples:
-        >>> f"{bytes_hasher('fnv1a_64')(b'a'):016x}"
-        'af63dc4c8601ec8c'
+    >>> f"{bytes_hasher('fnv1a_64')(b'a'):016x}"
+    'af63dc4c8601ec8c'
     """
     if name not in _MAKERS:
         raise SchemeError(f"unknown hash {shorten(name)}: give one of {', '.join(HASHES)}")

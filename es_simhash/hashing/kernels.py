@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-
 WEIGHT_SCALE_BITS = 20
 """Weights are multiples of 2**-20: finer than any effect on a sign, coarse enough for 2**42 in total."""
 
@@ -140,10 +139,8 @@ def mixed_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: 
 
 def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
     """
-    Return, for each document and bit, the sum of the weights of the features whose hash has that bit.
-
-    Shape (documents, 64); column 0 is the least significant bit. Two bits are summed at once, in the halves of a
-    64-bit word, as long as no document's weights reach 2**32.
+    Return, for each document and bit (column 0 is the least), the sum of the weights of the hashes that have the bit.
+    Two bits are summed at once, in the halves of a 64-bit word, as long as no document's weights reach 2**32.
     """
     sums = np.empty((starts.size, 64), np.uint64)
     halves = int(np.add.reduceat(weights, starts).max()) < 1 << 32
@@ -165,9 +162,7 @@ def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: ND
 def count_sums(hashes: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
     """
     Return, for each document and bit, how many hashes have that bit: :func:`bit_sums` with weights of 1.
-
-    Eight bits are summed at once, in the bytes of a 64-bit word, over at most 255 hashes, so that no byte
-    overflows.
+    Eight bits are summed at once, in the bytes of a 64-bit word, over at most 255 hashes, so that no byte overflows.
     """
     pieces, owners = _pieces(starts, hashes.size)
     counts = np.empty((pieces.size, 8, 8), np.uint8)

@@ -26,6 +26,7 @@ from es_simhash.hashing.characters import (
     character_entries,
     normalise_batch,
     normalise_text,
+    text_parts,
     to_codes,
 )
 from es_simhash.hashing.winnowing import GRAM, LETTER, normalise_with_positions, run_ends, run_hashes, worth_sums
@@ -41,19 +42,14 @@ if TYPE_CHECKING:
     Runs = tuple[NDArray[np.intp], NDArray[np.intp]]
     from collections.abc import Iterator
 
-
 FEWEST_LETTERS = 50
 """Letters of the shortest passage, and of the shortest run that is left out; a logograph is worth 5/4, kana 4/3."""
-
 
 STRIDE = 16
 """Among so many neighbouring grams of a masked run at least one is the first of its stride: it has 18 or more."""
 
-
 # Grams whose hashes are made at once: the table of powers is no longer.
 _BLOCK = 1 << 16
-
-
 _BITS = 20
 
 
@@ -90,9 +86,8 @@ def gram_hashes(codes: Codes) -> Hashes:
 def runs_of(codes: Codes, contain: Callable[[Hashes], Flags], stops: NDArray[np.intp] | None = None) -> Runs:
     """
     Return where the runs of *codes* begin and end that are worth 50 letters and have only contained grams.
-
-    Runs are as long as possible; two of them may overlap by less than a gram. *codes* have no separators.
-    *stops*: where each text ends, if *codes* are several texts; by default they are one.
+    Runs are as long as possible; two of them may overlap by less than a gram. *codes* have no separators. *stops*:
+    where each text ends, if they are several.
     """
     sums = worth_sums(codes)
     ends = run_ends(sums, LETTER * GRAM)
@@ -114,22 +109,15 @@ def runs_of(codes: Codes, contain: Callable[[Hashes], Flags], stops: NDArray[np.
 
 FORMAT, VERSION = "es-simhash boilerplate", 1
 
-
 LARGEST_MASK = 8 << 20
 """Largest mask file in bytes."""
-
 
 _ADVICE = "give a file that es-simhash boilerplate wrote"
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPassage:
-    """
-    A passage of template text, and where it was counted.
-
-    *documents*: how many of the counted documents have it; ``None`` if nobody counted. *share*: the same as a
-    share of the counted documents. *source*: the source within which it was counted; ``None`` for all documents.
-    """
+    """A passage of template text, and how many of the counted documents, of one *source* or of all, have it."""
 
     text: str
     documents: int | None = None
@@ -189,8 +177,6 @@ def _letters(text: str) -> str:
     return normalise_text(text).replace(chr(SEPARATOR), "")
 
 
-# Characters worked on at once, as for fingerprints.
-_BATCH = 1 << 16
 # A long text is cut into pieces at one of so many last characters of a piece: no script combines as many.
 _TAIL = 256
 
@@ -205,13 +191,11 @@ class Cutter:
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """
-        Return each of *texts* with a space in place of each masked run.
-
-        A run goes from its first letter or digit to its last. Characters that are normalised together are left out
-        together, or not at all.
+        Return each of *texts* with a space in place of each masked run, from its first letter or digit to its last.
+        Characters that are normalised together are left out together, or not at all.
         """
         found = list(texts)
-        for part in _parts(texts):
+        for part in text_parts(texts):
             places = (part.start + self._suspects(texts[part])).tolist()
             suspects = [texts[place] for place in places]
             for place, text, spans in zip(places, suspects, self._spans(suspects), strict=True):
@@ -272,18 +256,6 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return " ".join(text[first:last] for first, last in zip((0, *ends), (*starts, len(text)), strict=True))
 
 
-def _parts(texts: Sequence[str]) -> Iterator[slice]:
-    """Yield slices of neighbouring texts of limited length, or a single long text."""
-    first = characters = 0
-    for place, text in enumerate(texts):
-        if place > first and characters + len(text) > _BATCH:
-            yield slice(first, place)
-            first, characters = place, 0
-        characters += len(text)
-    if first < len(texts):
-        yield slice(first, len(texts))
-
-
 def _pieces(text: str, piece: int) -> Iterator[slice]:
     """Yield the parts of *text* that are normalised alone: none begins with a character that combines."""
     first = 0
@@ -298,10 +270,7 @@ def _pieces(text: str, piece: int) -> Iterator[slice]:
 
 
 def _covered_spans(
-    covered: NDArray[np.bool_],
-    starts: NDArray[np.intp],
-    ends: NDArray[np.intp],
-    stops: NDArray[np.intp] | None = None,
+    covered: NDArray[np.bool_], starts: NDArray[np.intp], ends: NDArray[np.intp], stops: NDArray[np.intp] | None = None
 ) -> list[tuple[int, int]]:
     """Return the parts of texts all of whose characters are *covered*, neighbours in one text together."""
     # Characters of one part of the text have one start; a part of which one character is not covered stays.

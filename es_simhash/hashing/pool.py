@@ -27,7 +27,6 @@ from es_simhash.hashing.scheme import Scheme
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-
 logger = logging.getLogger("es_simhash")
 
 
@@ -35,12 +34,9 @@ logger = logging.getLogger("es_simhash")
 class PoolSizes:
     """
     When processes are started, and how much is sent to one of them at once.
-
-    *enough*: characters from which processes are started; one process takes as long for so many as starting
-    others does, a second or two.
-    *characters*: most characters of a part, enough to outweigh the sending, few enough that all processes end at
-    about the same time.
-    *texts*: most texts of a part.
+    *enough*: characters from which processes are started; one takes as long for so many as starting others does, a
+    second or two. *characters*, *texts*: the most of a part, enough to outweigh the sending, few enough that all
+    processes end at about the same time.
     """
 
     enough: int = 4_000_000
@@ -93,7 +89,6 @@ class Pending:
     """Fingerprints on their way: those of the parts of one batch."""
 
     def __init__(self, parts: Sequence[Future[list[TextHashes]]]) -> None:
-        """Wait for *parts*, in order."""
         self._parts = parts
 
     def result(self) -> list[int | None]:
@@ -111,12 +106,8 @@ class Pending:
 class FingerprintPool:
     """
     Computes fingerprints in a thread or in processes once that pays; a context manager that stops them.
-
-    Methods may be called from several threads.
-    *workers*: number of processes, ``None`` for none. A daemonic process (a worker of ``multiprocessing.Pool``)
-    may not start any: it computes the fingerprints itself, and a warning is logged.
-    *thread*: without processes, whether a thread works on all batches but the first.
-    *passages*: whether the terms of passages are computed too.
+    Methods may be called from several threads. A daemonic process (a worker of ``multiprocessing.Pool``) may start no
+    *workers*: it computes alone, and logs a warning. *thread*: without processes, one does all batches but the first.
     """
 
     def __init__(
@@ -155,9 +146,8 @@ class FingerprintPool:
     def compute(self, texts: Sequence[str]) -> list[int | None]:
         """
         Return the fingerprint of each of *texts*, in order; ``None`` for one without features.
-
-        Only a few parts of the work are in the processes at once, whatever the number of texts. With one worker this
-        process does the work, since the caller waits anyway. Raises ``WorkerError`` if a process ended too early.
+        Only a few parts of the work are in the processes at once. With one worker this process does the work, since the
+        caller waits anyway. Raises ``WorkerError`` if a process ended too early.
         """
         return [each.fingerprint for each in self.compute_hashes(texts)]
 
@@ -178,7 +168,6 @@ class FingerprintPool:
     def submit(self, texts: Sequence[str]) -> Pending:
         """
         Begin to compute the fingerprints of *texts* in the background, and return an object for the result.
-
         Without a thread and processes, and for the first batch, they are computed before this returns. Raises
         ``WorkerError`` if a process ended too early; errors of the computation are raised by the result.
         """

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from es_simhash.hashing.mask import Cutter
 
-
 _REMOVED = ["script", "style", "template", "noscript", "head"]
 _BLOCKS = (
     "address,article,aside,blockquote,br,dd,details,dialog,div,dl,dt,fieldset,figcaption,figure,footer,form,h1,h2,h3,"

@@ -3,7 +3,7 @@ Schemes by name, and the user's files that belong to them: dictionary, IDF, stop
 
 ``scheme.py`` defines a scheme and its parameters. Files are read whole and identified by SHA-256; a process
 on a machine that lacks a file can be given its content (:func:`provide_file`). ``segment.py``,
-``keywords.py`` and ``mask.py`` parse them.
+``features.py`` and ``mask.py`` parse them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from es_simhash.hashing.scheme import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 DEFAULT_SCHEME = "shingles"
 """Name of the scheme that is used when none is given; docs/schemes.md has the measurements behind the choice."""
-
 
 _IDENTIFIER = re.compile(r"([a-z][a-z0-9_]*)(?:-([1-9][0-9]*))?")
 

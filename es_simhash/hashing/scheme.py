@@ -4,8 +4,7 @@ A scheme, which is everything that decides the bits of a fingerprint, and the ch
 A released version never changes its bits: a change becomes a new version, and the old one stays. A released
 version may get a new parameter only with a default that leaves its bits as they were. A scheme loads nothing:
 it names files by digest and remembers where they were found. ``registry.py`` makes schemes by name;
-``shingles.py``, ``features.py`` and ``keywords.py`` make features by their parameters. No text is changed
-here.
+``shingles.py`` and ``features.py`` make features by their parameters. No text is changed here.
 """
 
 from __future__ import annotations
@@ -22,20 +21,12 @@ from es_simhash.hashing.hashes import HASHES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-
 WEIGHTINGS = ("linear", "log", "set")
 """Weight of a feature that comes n times: n; 1 + ln n; 1."""
 
-
 METHODS = ("textrank", "tfidf")
-
-
 MAX_SIZE = 16
-
-
 MAX_TOP = 10_000
-
-
 MAX_LEVELS = 1_000
 
 
@@ -75,7 +66,6 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "seed": (0, _between(0, (1 << 64) - 1)),
 }
 
-
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "method": ("tfidf", _one_of(*METHODS)), "top": (20, _top)},
     ("shingles", 1): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
@@ -83,7 +73,6 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
     ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
     ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},
 }
-
 
 _FILE_PARAMETERS = {
     ("keywords", 1): ("boilerplate", "dictionary", "idf", "stop_words"),
@@ -126,8 +115,6 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
 
 
 _UPGRADE = "upgrade es_simhash, or correct it"
-
-
 _KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
 
 
@@ -280,7 +267,6 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 _DISTRIBUTIONS = {"html": "selectolax", "t2s": "OpenCC"}
 
-
 STEPS = tuple(sorted(_DISTRIBUTIONS))
 """The names of the steps."""
 
@@ -288,9 +274,7 @@ STEPS = tuple(sorted(_DISTRIBUTIONS))
 def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     Return the versions of the libraries that *steps* need, by distribution name.
-
-    *known*: versions that are already recorded; then only the names are checked, and nothing needs to be
-    installed.
+    With *known*, the versions that are recorded, only the names are checked, and nothing needs to be installed.
     """
     for step in steps:
         if not isinstance(step, str) or step not in _DISTRIBUTIONS:

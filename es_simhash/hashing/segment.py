@@ -12,7 +12,6 @@ Both must agree on a few sentences, or jieba does all the work. docs/speed.md ha
 from __future__ import annotations
 
 import builtins
-import importlib.metadata
 import importlib.util
 import io
 import itertools
@@ -31,39 +30,26 @@ import numpy as np
 from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing.characters import to_codes
 from es_simhash.hashing.registry import digest_of, scheme_file
-from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.scheme import Scheme, library_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Cut = Callable[[str], Iterable[str]]
 
-
 logger = logging.getLogger("es_simhash")
-
 
 # A letter or digit, a symbol, another; a decimal point between digits is cut alike, if no letter or point follows.
 _JOINED = re.compile(r"[a-zA-Z0-9](?:[+#&_%\-][a-zA-Z0-9]|\.[0-9]*[a-zA-Z]|\.[0-9]+\.)")
 
-
 # One to three characters, once more, and the first of them a third time.
 _REPEATED = re.compile(r"([\u4E00-\u9FD5])(?:\1\1|(.)\1\2\1|(..)\1\3\1)")
-
-
 _PERIODS = (1, 2, 3)
-
-
 _FIRST_HAN = 0x4E00
-
 
 # Not a character that jieba looks at, so a word made of it is never found.
 _FILLER = "\ue000"
-
 
 # Ambiguous words, unknown names, numbers, mixed words, rare characters; single characters beside letters.
 _PROBES = (
@@ -80,10 +66,9 @@ def has_other_cut(run: str) -> bool:
 
 
 class FastCutter:
-    """Cuts runs of characters that jieba knows into jieba's words."""
+    """Cuts runs of characters that jieba knows into jieba's words, by rjieba, or by jieba where they may differ."""
 
     def __init__(self, fast: Callable[[str], list[str]], slow: Cut) -> None:
-        """Keep rjieba's function as *fast*, and jieba's as *slow* for the runs on which they may differ."""
         self._fast, self._slow = fast, slow
 
     def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
@@ -121,9 +106,8 @@ def _find_repeated(texts: Sequence[str]) -> set[int]:
 def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> FastCutter | None:
     """
     Return a cutter with jieba's dictionary, or ``None`` if rjieba is missing or disagrees with jieba.
-
-    *frequencies*: 0 for a string that only begins words, or that is no longer a word. *total*: what jieba divides
-    by, which is their sum and the former frequency of words that got another. *slow*: jieba's function.
+    *frequencies*: 0 for a string that only begins words, or is no longer a word. *total*: what jieba divides by, their
+    sum and the former frequency of words that got another. *slow*: jieba's function.
     """
     try:
         import rjieba  # noqa: PLC0415 - an extra
@@ -139,7 +123,7 @@ def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> F
         cutter.add_word(_FILLER, missing, "")
     fast = FastCutter(cutter.cut, slow)
     if not all(_is_same(tokens, slow(probe)) for tokens, probe in zip(fast.cut_all(_PROBES), _PROBES, strict=True)):
-        version = importlib.metadata.version("rjieba")
+        version = library_version("rjieba")
         logger.warning("rjieba %s cuts words differently from jieba, so jieba does the work: upgrade rjieba", version)
         return None
     return fast
@@ -151,7 +135,6 @@ def _is_same(tokens: Iterable[str], others: Iterable[str]) -> bool:
 
 _DICTIONARY = "dict.txt"
 
-
 _DIGESTS = {
     _DICTIONARY: "7197c3211ddd98962b036cdf40324d1ea2bfaa12bd028e68faa70111a88e12a8",
     "analyse/idf.txt": "501b70ec56c34d90f3f590f1918ca4b1bd617d5b46cd99bd6d17c7de6e4f80ed",
@@ -160,43 +143,28 @@ _DIGESTS = {
     "posseg/prob_emit.py": "dd82a34938b4059be6026ffed621c3f7121013ae587038269ee8419bdaaada81",
 }
 
-
 _CUTTER_FILES = ("finalseg/prob_emit.py",)
-
-
 _TAGGER_FILES = ("posseg/char_state_tab.py", "posseg/prob_emit.py")
-
 
 # jieba's search through unknown characters takes time and memory that grow with the square of a run without any
 # punctuation; longer runs than this are cut, so that no text can stall a process.
 _LONGEST_RUN = 1024
 
-
 # The characters that jieba looks for words in; all others stand between words.
 _KNOWN = r"\u4E00-\u9FD5a-zA-Z0-9+#&._%\-"
-
-
 _RUN = re.compile(f"[{_KNOWN}]+")
-
-
 _BETWEEN = re.compile(f"[^{_KNOWN}]+")
-
 
 # A longer text is cut in pieces, to save memory.
 _PIECE = 1 << 16
-
-
 _lock = threading.RLock()
-
-
 _segmenters: dict[str, Segmenter] = {}
 
 
 class Segmenter:
-    """A private jieba tokenizer with one user dictionary, or none."""
+    """A private jieba tokenizer, loaded as module *name*, with one user dictionary, or none."""
 
     def __init__(self, user_dictionary: bytes | None, *, name: str) -> None:
-        """Load jieba's modules under *name*, its dictionary, and the words of *user_dictionary*."""
         started = time.perf_counter()
         self._name = name
         self._jieba = _load_private_jieba(name)

@@ -2,7 +2,7 @@
 The scheme ``shingles``: character shingles of many texts, hashed, counted and weighted in arrays.
 
 A shingle begins at every character where it fits; a shorter text is one shingle. Version 1: ``size``
-characters. Version 2: the fewest worth ``size`` letters (``scripts.py``), hashed as if padded with U+0000 to
+characters. Version 2: the fewest worth ``size`` letters (``characters.py``), hashed as if padded with U+0000 to
 ``size``. Shingles with equal hashes are one feature. Memory is bounded: batches are limited, long texts are
 counted in pieces. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 128 bytes, which a
 property test compares with ``xxhash``. numpy is loaded here, so callers import this module lazily.
@@ -17,38 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from es_simhash.hashing import kernels
-from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
+from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, shingle_lengths, split_long
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, bytes_hasher, short_flip
 from es_simhash.hashing.scheme import Scheme
-from es_simhash.hashing.scripts import shingle_lengths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Words = NDArray[np.uint64]
 
-
 _MASK = (1 << 64) - 1
-
-
 _LOW = np.uint64(0xFFFF_FFFF)
-
-
 _COUNTED = np.array([0, 0xFFFF_FFFF, (1 << 64) - 1], np.uint64)
-
-
 _MIX_1 = np.uint64(MIX_PRIME_1)
-
-
 _MIX_2 = np.uint64(MIX_PRIME_2)
 
 
@@ -56,10 +40,8 @@ def hash_runs(
     codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None
 ) -> Words:
     """
-    Return the hash of every run of *size* (1 to 16) neighbouring code points, in order.
-
-    There must be at least *size* codes. *lengths*: how many characters of each run count, 1 to *size*; the others
-    are taken as U+0000; ``None`` for all.
+    Return the hash of every run of *size* (1 to 16) neighbouring code points, in order; *codes* has *size* or more.
+    *lengths*: how many characters of each run count, 1 to *size* (all by default); the others are taken as U+0000.
     """
     if name == "xxh3_64":
         return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
@@ -158,8 +140,6 @@ def _rotate(value: Words, bits: int) -> Words:
 
 # A long text's distinct shingles are counted as (hash, count), 16 bytes each, up to this many at once.
 _TABLE_LIMIT = 1 << 22
-
-
 _PENDING_LIMIT = 1 << 21
 
 
@@ -189,10 +169,9 @@ def fold_long_text(
 ) -> int | None:
     """
     Return the fingerprint of a text too long to be worked on at once, or ``None`` without features.
-
-    Distinct shingles are counted in a table of at most *table_limit* hashes. When it grows too large, the hashes
-    in the upper half of its range are left for another pass over the text; so memory for the counts does not
-    depend on the text. *pending_limit*: hashes that are collected before they go into the table.
+    Distinct shingles are counted in a table of at most *table_limit* hashes; *pending_limit* are collected before they
+    go into it. When it grows too large, the hashes in the upper half of its range are left for another pass over the
+    text; so memory for the counts does not depend on the text.
     """
     pieces = [codes for part in split_long(text, piece=piece) if (codes := _piece(part)).size]
     length = sum(codes.size for codes in pieces)
@@ -363,10 +342,7 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
 
 
 def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:
-    """
-    Yield the pieces, each with the last *size* - 1 code points before it, so that every shingle is in one
-    of them.
-    """
+    """Yield the pieces, each with the last *size* - 1 code points before it: so every shingle is in one of them."""
     carried = np.empty(0, np.uint32)
     for piece in pieces:
         whole = np.concatenate([carried, piece]).astype(np.uint32, copy=False)

@@ -18,20 +18,18 @@ import numpy as np
 
 from es_simhash.hashing.characters import (
     COMBINES,
+    KANA,
+    LOGOGRAPHS,
     PIECE,
     SEPARATOR,
     UNASSIGNED,
     character_entries,
+    is_within,
     normalise_batch,
     normalise_codes,
     split_long,
     to_codes,
 )
-from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, is_within
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,52 +39,33 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint32]
     Hashes = NDArray[np.uint64]
 
-
 GUARANTEE = 100
-
-
 GRAM = 25
-
 
 # What a character is worth, in twelfths of a letter: a letter, a logograph, kana.
 LETTER, _LOGOGRAPH, _KANA = 12, 15, 16
 
-
 # The hash of a run is its polynomial in this base modulo 2**64, whose powers repeat only after 2**62, then mixed.
 _BASE = 0x9E37_79B9_7F4A_7C15
-
-
 _INVERSE = pow(_BASE, -1, 1 << 64)
-
-
 _TABLE = 1 << 17
-
 
 # A window has 32 to 96 grams, so its smallest hash is the smallest of three runs of 32.
 _STEPS, _THIRD = 5, 32
 
-
 LONGEST_QUESTION = 10_000
 """Characters of the longest text whose grams are all asked for."""
-
 
 TERM_CHARACTERS = 6
 """A term has six characters of six bits each. Which hash of a window is the smallest depends on all 64 bits."""
 
-
 # In the order of ASCII, so that terms are sorted as the numbers are.
 _ALPHABET = np.frombuffer(b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", np.uint8)
-
-
 _BITS = np.uint64((1 << 6 * TERM_CHARACTERS) - 1)
 
 
 def passage_terms(texts: Sequence[str]) -> list[list[str]]:
-    """
-    Return the distinct terms of each of *texts*, sorted; none for a text without letters and digits.
-
-    Memory: some 100 bytes for each character of all texts together.
-    """
+    """Return the distinct terms of each of *texts*, sorted; memory is some 100 bytes for each character."""
     codes, lengths = normalise_batch(texts, separators=False)
     hashes, owners = _keep(codes, lengths)
     return _to_terms(hashes, owners, len(texts))
@@ -101,10 +80,8 @@ def long_text_terms(text: str, *, piece: int = PIECE) -> list[str]:
 def question_terms(text: str) -> list[str]:
     """
     Return the terms that find documents which share passages with *text*.
-
-    These are the terms of all its grams, not only of those kept: a document shorter than a window keeps one gram,
-    which need not be the smallest of a window of a longer text around it. A text longer than
-    :data:`LONGEST_QUESTION` gives only those kept.
+    These are the terms of all its grams: a document shorter than a window keeps one gram, which need not be the
+    smallest of a window of a longer text around it. A text longer than :data:`LONGEST_QUESTION` gives only those kept.
     """
     if len(text) > LONGEST_QUESTION:
         return long_text_terms(text)
@@ -133,10 +110,7 @@ def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
 
 
 def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.intp]]:
-    """
-    Return the hashes that are kept of texts, one after the other in *codes*, and the text of each; some
-    come twice.
-    """
+    """Return the hashes kept of the texts that follow one another in *codes*, and the text of each; some come twice."""
     if not codes.size:
         return np.empty(0, np.uint64), np.empty(0, np.intp)
     sums = worth_sums(codes)
@@ -175,10 +149,7 @@ def _smallest(hashes: Hashes, firsts: NDArray[np.intp], lasts: NDArray[np.intp])
 def _keep_of_short(
     codes: Codes, hashes: Hashes, ends: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]
 ) -> Hashes:
-    """
-    Return the one hash that is kept of each text shorter than a window, from one of *starts* to the one of
-    *stops*.
-    """
+    """Return the one hash kept of each text, from *starts* to *stops*, that is shorter than a window."""
     kept = np.empty(starts.size, np.uint64)
     for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
         grams = int(np.searchsorted(ends[start:stop], stop, side="right"))
@@ -192,9 +163,7 @@ def _keep_of_short(
 def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     """
     Return the worth, in twelfths of a letter, of the characters before each position of *codes*, and of all.
-
-    *codes* have no separators. *in_letters*: a logograph counts as the 2.5 letters that stand for as much text,
-    as lengths of passages do.
+    *codes* have no separators. *in_letters*: a logograph counts as the 2.5 letters that stand for as much text.
     """
     sums = np.zeros(codes.size + 1, np.int64)
     np.cumsum(_worths(is_length=in_letters).take(codes), out=sums[1:])
@@ -211,11 +180,7 @@ def _worths(*, is_length: bool) -> NDArray[np.uint8]:
 
 
 def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> NDArray[np.intp]:
-    """
-    Return where the shortest run worth *worth* from each position on ends; past the end if none does.
-
-    With *step*, only positions that are multiples of *step* count.
-    """
+    """Return where the shortest run worth *worth* from each position, a multiple of *step*, ends, or past the end."""
     count = sums.size - 1
     if _is_of_letters(sums):
         return np.minimum(np.arange(0, count, step) + -(-worth // LETTER), count + 1)
@@ -229,10 +194,8 @@ def _is_of_letters(sums: NDArray[np.int64]) -> bool:
 
 def run_hashes(codes: Codes, ends: NDArray[np.intp], *, step: int = 1) -> Hashes:
     """
-    Return the hash of the run from each position of *codes* to the one of *ends*, which may be fewer.
-
-    With *step*, only positions that are multiples of *step* count. Runs of the same characters have the same
-    hash, wherever they are.
+    Return the hash of the run from each position of *codes*, a multiple of *step*, to the one of *ends*; perhaps fewer.
+    Runs of the same characters have the same hash, wherever they are.
     """
     powers, inverses = _powers(codes.size)
     sums = np.zeros(codes.size + 1, np.uint64)
@@ -284,10 +247,8 @@ def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list
 
 def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
     """
-    Return the normalised characters of *text*, and where in *text* each of them starts and ends.
-
-    Separators are left out. Characters that are normalised together (one and the marks after it) share one start
-    and end. Memory: some 30 bytes for each character.
+    Return the normalised characters of *text*, without separators, and where in *text* each of them starts and ends.
+    Characters that are normalised together (one and its marks) share one start and end. Memory: some 30 bytes each.
     """
     codes = to_codes(text)
     entries = character_entries(codes)

@@ -22,9 +22,8 @@ from es_simhash.ingest.item import Container, Item
 from es_simhash.ingest.source_flow import WriteTarget
 from es_simhash.lookup.verify_flow import FETCH, fetch_hits
 from es_simhash.mapping.context import Context, TextFields
-from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.documents import read_hit, text_or_none
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
-from es_simhash.mapping.texts_flow import read_hit
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.passages.query import MOST_CANDIDATES, candidates_query, terms_query
 from es_simhash.texts.similarity import shingle_sets

@@ -31,12 +31,11 @@ from es_simhash.ingest.source_flow import (
 )
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import report
-from es_simhash.mapping.confirmation_flow import check_unchanged
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.primaries_flow import reads_primaries
-from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.names import check_index
 from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Progress, Tell, Together

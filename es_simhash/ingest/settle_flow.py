@@ -24,10 +24,9 @@ from es_simhash.ingest.read_content import ContentReader
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.names import Key, document_key
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow
 from es_simhash.transport.retry_flow import now, refresh, retry
-from es_simhash.transport.view import Hits
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 

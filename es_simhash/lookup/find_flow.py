@@ -18,17 +18,14 @@ from es_simhash.lookup.query import build_query_of
 from es_simhash.lookup.question_flow import Question, Subject, index_stats
 from es_simhash.lookup.search_flow import search, stream
 from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
-from es_simhash.mapping.confirmation_flow import send_confirmed, with_settings
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.names import Index, check_index, document_key
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, status_of
-from es_simhash.transport.view import Hits
 
 
 def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:

@@ -17,15 +17,14 @@ from es_simhash.lookup.options import LookupRequest, Options, check_complete
 from es_simhash.lookup.plan_cost import estimate
 from es_simhash.lookup.question_flow import ASSUMED, Question, Subject
 from es_simhash.lookup.search_flow import read_answer, search
-from es_simhash.mapping.confirmation_flow import SettingsChanged, send_confirmed, with_settings
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.names import Index, check_index
+from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
-from es_simhash.transport.view import Hits
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,17 +35,15 @@ from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, ef
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
 from es_simhash.lookup.question_flow import Subject
-from es_simhash.mapping.confirmation_flow import confirm
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.names import Index
-from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, close_view, open_view
+from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import Compute, Flow, status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
-from es_simhash.transport.view import Hits, View
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import Near

@@ -12,7 +12,7 @@ from es_simhash.lookup.memory_file import Kept, MemoryFile
 from es_simhash.lookup.options import CUT, ResidentError, ResidentFault, as_fault
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.positions_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
+from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps, refusal_text
 from es_simhash.transport.names import Index, index_key, local_names
 from es_simhash.transport.protocol import Call, Compute, Flow, Together

@@ -12,7 +12,7 @@ from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.names import Key, document_key

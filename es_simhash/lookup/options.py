@@ -14,9 +14,8 @@ from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import check_filter, check_source
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, Limits, check_max_distance
-from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.context import Context, Limits
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
 from es_simhash.texts.measures import WORD_SHINGLES, Measure, TextMeasure, Unit
 from es_simhash.texts.presets import Preset, get_preset
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound

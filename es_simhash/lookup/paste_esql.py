@@ -27,7 +27,7 @@ from es_simhash.lookup.paste import (
 )
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 
 DISTANCE_COLUMN = "near_dup_distance"
 """The column of the result that has the distance in bits."""

@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 from es_simhash.arguments import check_count, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
-from es_simhash.mapping.limits import DEFAULT_MAX_TERMS, Limits, check_max_distance
+from es_simhash.mapping.context import DEFAULT_MAX_TERMS, Limits
+from es_simhash.mapping.meta import check_max_distance
 
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""

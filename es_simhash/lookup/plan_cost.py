@@ -24,7 +24,8 @@ from es_simhash.lookup.plan import (
     pass_shares,
     radii_to_try,
 )
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits, check_max_distance
+from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 
 
 @dataclass(frozen=True, slots=True)

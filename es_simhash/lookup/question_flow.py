@@ -17,9 +17,8 @@ from es_simhash.lookup.options import Options, effective_distance, usable_limits
 from es_simhash.lookup.plan import LookupPlan, check_plan, fits
 from es_simhash.lookup.plan_cost import SKIMMED_FROM, estimate, plan_lookup
 from es_simhash.lookup.query import build_body, candidate_clauses, holder_clauses
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.limits import IndexStats, Limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.answers import Gap, is_window_refused, refusal_text
 from es_simhash.transport.names import Index

@@ -20,11 +20,10 @@ from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, re
 from es_simhash.lookup.options import check_complete
 from es_simhash.lookup.plan import minimum_should_match
 from es_simhash.lookup.question_flow import Question, Subject
-from es_simhash.mapping.confirmation_flow import confirm, send_confirmed
+from es_simhash.mapping.resolve_flow import confirm, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_view_ended
-from es_simhash.transport.pages_flow import Handle, Pass, read_pages, without_requests
+from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
 from es_simhash.transport.protocol import Call, Emit, Flow, status_of
-from es_simhash.transport.view import Hits
 
 
 @dataclass(frozen=True, slots=True)

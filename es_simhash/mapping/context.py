@@ -1,5 +1,5 @@
 """
-The memory of a client object: its prefix, its scheme, and what it has learned about indices.
+The memory of a client object: its prefix, its scheme, and what it has learned about indices and their server.
 
 No request is made here; ``resolve_flow`` fills the memory.
 """
@@ -14,16 +14,64 @@ from typing import Any
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.mapping.limits import IndexStats, Limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.names import Index, index_key
 
-# How long settings are used before the whole mapping is read again. Meanwhile ``confirmation_flow`` compares them.
+# How long settings are used before the whole mapping is read again. Meanwhile ``resolve_flow`` compares them.
 SETTINGS_SECONDS = 60.0
-
 
 # How long statistics and limits of an index are used: they only decide which plan is the fastest.
 STATS_SECONDS = 600.0
+
+DEFAULT_MAX_TERMS = 65_536  # of index.max_terms_count, on both products
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What a server allows a query.
+
+    Attributes:
+        scripts:
+            Whether a script may filter.
+        max_terms:
+            Most values in one ``terms`` query (``index.max_terms_count``); longer lists are split.
+        max_clauses:
+            Most clauses in one query (``indices.query.bool.max_clause_count``).
+        skims:
+            Whether documents can be searched by their fingerprints, so that many candidates need not be read whole.
+    """
+
+    scripts: bool = True
+    max_terms: int = DEFAULT_MAX_TERMS
+    max_clauses: int = 1_024
+    skims: bool = True
+
+    def within(self, other: Limits) -> Limits:
+        """Return the limits that allow what both these and the *other* allow."""
+        return Limits(
+            self.scripts and other.scripts,
+            min(self.max_terms, other.max_terms),
+            min(self.max_clauses, other.max_clauses),
+            self.skims and other.skims,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """
+    Statistics of the fingerprints of an index.
+
+    Attributes:
+        documents:
+            Number of fingerprinted documents.
+        density:
+            How many times longer the posting list of a document's own block term is, on average, than it would be
+            if fingerprints were uniformly random; 1 or more.
+    """
+
+    documents: int = 1_000_000
+    density: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +107,9 @@ class TextFields(dict[str, tuple[str, ...]]):
 class Resolved:
     """
     The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
-
-    *mappings*: what is below ``mappings``, by name, sorted; empty if it may not be read or settings were
-    remembered.
-    *each*: the settings of each index with the fields, by name, sorted; a flow that writes uses these.
-    *assumed*: the settings to use if the mappings may not be read; else ``None``.
-    *marker*: full name of the marker that all of them have, for searches to insist on; ``None`` if one has none.
+    *mappings*: what is below ``mappings``, by name, sorted; empty if it may not be read or settings were remembered.
+    *each*: the settings of each index with the fields, by name, sorted. *assumed*: the settings to use if the mappings
+    may not be read. *marker*: full name of the marker that all of them have, for searches to insist on.
     """
 
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -89,10 +134,9 @@ class Resolved:
 class Context:
     """
     What the flows of one client object share.
-
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
-    ``None`` adopts the scheme of the index.
-    *clock*: returns seconds that only grow; it decides when what was learned is too old.
+    ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
+    old.
     """
 
     prefix: str = DEFAULT_PREFIX

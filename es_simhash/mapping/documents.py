@@ -7,13 +7,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint
-from es_simhash.mapping.fields import (
-    DEFAULT_PREFIX,
-    dotted_names,
-    fingerprint_fields,
-    made_wrong,
-    without_fingerprint,
-)
+from es_simhash.mapping.fields import DEFAULT_PREFIX, dotted_names, fingerprint_fields, made_wrong, without_fingerprint
 
 
 def document_fields(
@@ -75,7 +69,6 @@ def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
 def read_values(document: Mapping[str, Any], field: str) -> list[Any]:
     """
     Return the values of *field* in *document*, in order; a path may be written nested or dotted.
-
     >>> read_values({"by": [{"name": "a"}, {"name": "b"}]}, "by.name")
     ['a', 'b']
     """
@@ -104,6 +97,20 @@ def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
         return read_text(hit.get("_source") or hit.get("fields") or {}, fields)
     except InvalidInputError:
         return None
+
+
+def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return the text of a hit of :func:`search_texts`; if it has none, raise one line that says why."""
+    text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)
+    if text is not None:
+        return text
+    ignored = sorted(set(hit.get("_ignored", ())) & set(fields))
+    if ignored:
+        raise InvalidInputError(f"field {ignored[0]} was not kept: it is longer than ignore_above, or malformed")
+    raise InvalidInputError(
+        f"it has no text in {', '.join(fields)}: not in _source, not stored (ignore_above leaves long ones out), or "
+        "not for this user"
+    )
 
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:

@@ -15,40 +15,20 @@ from es_simhash.errors import MappingError
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
 
+# fmt: off
 FaultKind = Literal[
-    "not_parsed",
-    "no_subobjects",
-    "not_mapped",
-    "wrong_type",
-    "not_an_object",
-    "not_indexed",
-    "no_doc_values",
-    "normalizer",
-    "null_value",
-    "values_dropped",
-    "runtime_field",
-    "no_scheme",
-    "bad_record",
-    "other_scheme",
-    "not_searchable",
-    "without_fingerprint",
-    "no_source",
-    "partial_source",
-    "hidden_groups",
-    "hidden_field",
-    "template",
-    "not_verified",
-    "regrouping",
-    "no_marker",
-    "several_markers",
-    "pipeline_errors",
-    "without_passages",
-    "passages_partial",
+    "not_parsed", "no_subobjects", "not_mapped", "wrong_type", "not_an_object", "not_indexed", "no_doc_values",
+    "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
+    "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
+    "template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
+    "without_passages", "passages_partial",
 ]
+# fmt: on
 
 # Groups are named by ids, which have at most so many bytes.
 LONGEST_ID = 512
 
+_ANEW = "create a new index, or use another prefix"
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_parsed": (
@@ -63,28 +43,13 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "field {field!r} is not mapped; it must be {wanted!r}",
         "add it with put_mapping, and backfill the existing documents",
     ),
-    "wrong_type": (
-        "field {field!r} is mapped as {found!r}; it must be {wanted!r}",
-        "create a new index, or use another prefix",
-    ),
-    "not_an_object": (
-        "field {field!r} is {found}; it must be a plain object",
-        "create a new index, or use another prefix",
-    ),
-    "not_indexed": ("field {field!r} is not indexed", "create a new index, or use another prefix"),
-    "no_doc_values": ("field {field!r} has no doc values", "create a new index, or use another prefix"),
-    "normalizer": (
-        "field {field!r} has the normalizer {found!r}, which changes its values",
-        "create a new index, or use another prefix",
-    ),
-    "values_dropped": (
-        "field {field!r} ignores values above {found} characters",
-        "create a new index, or use another prefix",
-    ),
-    "null_value": (
-        "field {field!r} has {found!r} where a document has null",
-        "create a new index, or use another prefix",
-    ),
+    "wrong_type": ("field {field!r} is mapped as {found!r}; it must be {wanted!r}", _ANEW),
+    "not_an_object": ("field {field!r} is {found}; it must be a plain object", _ANEW),
+    "not_indexed": ("field {field!r} is not indexed", _ANEW),
+    "no_doc_values": ("field {field!r} has no doc values", _ANEW),
+    "normalizer": ("field {field!r} has the normalizer {found!r}, which changes its values", _ANEW),
+    "values_dropped": ("field {field!r} ignores values above {found} characters", _ANEW),
+    "null_value": ("field {field!r} has {found!r} where a document has null", _ANEW),
     "runtime_field": (
         "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
         "remove the runtime field from the mapping",
@@ -156,12 +121,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """
-    One reason why an index, or a part of it, cannot be used.
-
-    *field*: full name of the field; empty if the fault is not about one field.
-    *found*, *wanted*: what is there, and what must be there.
-    """
+    """One reason why an index, or its *field*, cannot be used: what was *found* there, and what is *wanted*."""
 
     kind: FaultKind
     field: str = ""
@@ -220,10 +180,7 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
 
 
 def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
-    """
-    Return what prevents groups in an index whose *mapping* has no fault that prevents lookups; empty if
-    nothing does.
-    """
+    """Return what prevents groups in an index whose *mapping* has no fault that prevents lookups."""
     properties = mapping["properties"][prefix]["properties"]
     faults = []
     for name in GROUPED:
@@ -269,10 +226,8 @@ def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
 
 def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     """
-    Return why updates of documents in an index with *mapping* would lose data; empty if they would not.
-
-    For a partial update the server indexes the whole ``_source`` again: an indexed field that is not in it is
-    lost.
+    Return why updates of documents in an index with *mapping* would lose data.
+    For a partial update the server indexes the whole ``_source`` again: an indexed field that is not in it is lost.
     """
     source = mapping.get("_source") or {}
     if _is_off(source):
@@ -284,10 +239,7 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
 
 
 def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault]:
-    """
-    Return why the groups of documents cannot be read from the ``_source`` of an index with *mapping*; at
-    most one.
-    """
+    """Return why groups cannot be read from the ``_source`` of an index with *mapping*; at most one fault."""
     hidden = _hidden(mapping, [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")])
     return [Fault("hidden_groups", name) for name in hidden[:1]]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -22,71 +21,29 @@ DEFAULT_PREFIX = "simhash"
 _PREFIX = re.compile(r"[^\W_][\w-]*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
 class Fields:
     """The full names of the fingerprint fields below one prefix."""
 
-    prefix: str = DEFAULT_PREFIX
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.prefix, str):
-            raise WrongTypeError(f"prefix must be a string, not {type(self.prefix).__name__}")
-        if not _PREFIX.fullmatch(self.prefix):
+    def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
+        if not isinstance(prefix, str):
+            raise WrongTypeError(f"prefix must be a string, not {type(prefix).__name__}")
+        if not _PREFIX.fullmatch(prefix):
             raise InvalidInputError(
-                f"prefix {shorten(self.prefix)} cannot name the fields: use letters, digits, '_' and '-', "
+                f"prefix {shorten(prefix)} cannot name the fields: use letters, digits, '_' and '-', "
                 "beginning with a letter or digit, without dots"
             )
-
-    @property
-    def fingerprint(self) -> str:
-        """Keyword field of the 16 hex digits."""
-        return f"{self.prefix}.fingerprint"
-
-    @property
-    def blocks(self) -> tuple[str, str, str, str]:
-        """Keyword fields of the four block terms, most significant first."""
-        p = self.prefix
-        return (f"{p}.block0", f"{p}.block1", f"{p}.block2", f"{p}.block3")
-
-    @property
-    def value(self) -> str:
-        """Long field of the signed fingerprint, for scripts."""
-        return f"{self.prefix}.value"
-
-    @property
-    def passages(self) -> str:
-        """Keyword field of the terms of passages, where the index has them."""
-        return f"{self.prefix}.passages"
-
-    @property
-    def contained_in(self) -> str:
-        """Keyword field of the id of the document that contains this one, where the index has passages."""
-        return f"{self.prefix}.contained_in"
-
-    @property
-    def group(self) -> str:
-        """Keyword field of the group that a document belongs to."""
-        return f"{self.prefix}.group"
-
-    @property
-    def duplicate_of(self) -> str:
-        """Keyword field of the canonical's id, on duplicates only."""
-        return f"{self.prefix}.duplicate_of"
-
-    @property
-    def distance(self) -> str:
-        """Byte field of the distance to the canonical, in bits, on duplicates only."""
-        return f"{self.prefix}.distance"
-
-    @property
-    def error(self) -> str:
-        """Keyword field that says why an ingest pipeline made no fingerprint."""
-        return f"{self.prefix}.error"
-
-    @property
-    def at(self) -> str:
-        """Date field of the moment a document was grouped."""
-        return f"{self.prefix}.at"
+        self.prefix = prefix
+        self.fingerprint = f"{prefix}.fingerprint"  # keyword of the 16 hex digits
+        # Keywords of the four block terms, most significant first.
+        self.blocks = (f"{prefix}.block0", f"{prefix}.block1", f"{prefix}.block2", f"{prefix}.block3")
+        self.value = f"{prefix}.value"  # long of the signed fingerprint, for scripts
+        self.passages = f"{prefix}.passages"  # keyword of the terms of passages, where the index has them
+        self.contained_in = f"{prefix}.{CONTAINED_IN}"  # keyword, where the index has passages
+        self.group = f"{prefix}.group"  # keyword of the group that a document belongs to
+        self.duplicate_of = f"{prefix}.duplicate_of"  # keyword of the canonical's id, on duplicates only
+        self.distance = f"{prefix}.distance"  # byte: to the canonical, in bits, on duplicates only
+        self.error = f"{prefix}.error"  # keyword that says why an ingest pipeline made no fingerprint
+        self.at = f"{prefix}.at"  # date of the moment a document was grouped
 
 
 CONTAINED_IN = "contained_in"
@@ -157,22 +114,14 @@ def own_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
 
 
 def to_signed(fingerprint: int) -> int:
-    """
-    Return the number that the field ``value`` has: a ``long`` is signed, so the upper half of the range is
-    negative.
-    """
+    """Return the value of the field ``value``: a ``long`` is signed, so the upper half of the range is negative."""
     return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
 
 
 def group_fields(
     group: str, *, canonical: str | None = None, distance: int | None = None, at: str | None = None
 ) -> dict[str, Any]:
-    """
-    Return the group fields of a document, without the prefix; fields that do not apply are ``None``.
-
-    *group*: the id of the canonical. *canonical*: the same id on a duplicate, ``None`` on the canonical itself.
-    *distance*: in bits. *at*: ISO 8601 in UTC.
-    """
+    """Return the group fields of a document, without the prefix; *canonical* is ``None`` on the canonical itself."""
     return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
 
 
@@ -183,27 +132,20 @@ def dotted_names(prefix: str) -> frozenset[str]:
 
 
 def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
-    """
-    Return the names of the fields that the new fields *own* make wrong; without a fingerprint a document
-    has no group.
-    """
+    """Return the fields that the new fields *own* make wrong; without a fingerprint a document has no group."""
     return OWNED if own.get("fingerprint") is not None else (*OWNED, *GROUPED)
 
 
 def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return *own* as a partial update has to state it: the server merges objects, so what *own* makes wrong
-    is a null.
-    """
+    """Return *own* for a partial update: the server merges objects, so what *own* makes wrong is a null."""
     return dict.fromkeys(made_wrong(own)) | dict(own)
 
 
 def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) -> dict[str, Any]:
     """
-    Return the partial document that clears the fields *names* of *source*; empty if it has none.
-
-    Nested and dotted ones are cleared. An update cannot take a key out, but a null in its place is indexed as
-    nothing. If the object below *prefix* has nothing else, the null replaces the object.
+    Return the partial document that clears the fields *names* of *source*, nested and dotted; empty if it has none.
+    An update cannot take a key out, but a null in its place is indexed as nothing. If the object below *prefix* has
+    nothing else, the null replaces the object.
     """
     held = source.get(prefix)
     ours = {key for key, value in held.items() if value is not None} if isinstance(held, Mapping) else set()
@@ -218,7 +160,6 @@ def without_fingerprint(
 ) -> dict[str, Any]:
     """
     Return a copy of *document* without *names*, the fields of an earlier fingerprint, nested or dotted.
-
     An object that becomes empty is removed. A prefix with something other than an object is left as it is.
     """
     dotted = {f"{prefix}.{name}" for name in names}

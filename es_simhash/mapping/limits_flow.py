@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from es_simhash.mapping.limits import DEFAULT_MAX_TERMS
+from es_simhash.mapping.context import DEFAULT_MAX_TERMS
 from es_simhash.transport.answers import find_gaps, refusal_text, sentences
 from es_simhash.transport.names import index_key
-from es_simhash.transport.pages_flow import read_scroll, without_requests
-from es_simhash.transport.protocol import Call, Compute, Flow, Together, error_text, status_of
-from es_simhash.transport.retry_flow import attempt
-from es_simhash.transport.view import Hits
+from es_simhash.transport.pages_flow import Hits, read_scroll, without_requests
+from es_simhash.transport.protocol import Call, Compute, Flow, Request, Together, error_text, status_of
+from es_simhash.transport.retry_flow import attempt, carry_out
 
 _T = TypeVar("_T")
 
@@ -44,10 +43,9 @@ class _TooManyPartsError(Exception):
 class ServerLimits:
     """
     The limits that servers have named when they refused a search.
-
-    *terms*: values in one ``terms`` query (``index.max_terms_count``), the least of any index.
-    *ids*: ids in one ``ids`` query; Elasticsearch allows ``index.max_result_window``.
-    *windows*: hits that one search may ask for (``index.max_result_window``), by what is searched.
+    *terms*: values in one ``terms`` query (``index.max_terms_count``), the least of any index. *ids*: ids in one
+    ``ids`` query; Elasticsearch allows ``index.max_result_window``. *windows*: hits that one search may ask for
+    (``index.max_result_window``), by what is searched.
     """
 
     terms: int = DEFAULT_MAX_TERMS
@@ -82,7 +80,8 @@ class ServerLimits:
 
     def _cut_node(self, node: Any, left: list[int]) -> Any:
         if isinstance(node, list):
-            return [self._cut_node(each, left) for each in node] if any(map(_is_nested, node)) else node
+            is_flat = not any(isinstance(each, (Mapping, list)) for each in node)
+            return node if is_flat else [self._cut_node(each, left) for each in node]
         if not isinstance(node, Mapping):
             return node
         if len(node) == 1 and (parts := self._parts(node)):
@@ -112,34 +111,31 @@ class ServerLimits:
 def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
     """
     Return *flow* with its searches cut to what servers allow; *limits* learn, and serve later flows.
-
-    Cost: nothing if no search is refused. Else one refused search for each limit, and a scroll if there are more
-    hits than a page may have.
+    Cost: nothing if no search is refused. Else one refused search for each limit, and a scroll for more hits than a
+    page.
     """
     try:
         request = next(flow)
-        while True:
-            answer: Any = None
-            failure: BaseException | None = None
-            try:
-                if isinstance(request, Together):
-                    calls = [_cut(each, limits) for each in request.calls]
-                    answer = yield replace(request, calls=calls)
-                    for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
-                        answer[place] = yield from _settle(call, sent, answer[place], limits)
-                elif isinstance(request, Call) and request.api in _SEARCHES:
-                    cut: Any = _cut(request, limits)
-                    answer = yield from _settle(request, cut, (yield from attempt(cut)), limits)
-                    if isinstance(answer, Exception):
-                        raise answer
-                else:
-                    answer = yield request
-            except BaseException as error:  # noqa: BLE001 -- the flow decides
-                failure = error
-            request = flow.send(answer) if failure is None else flow.throw(failure)
     except StopIteration as stop:
         result: _T = stop.value
         return result
+    return (yield from carry_out(flow, request, lambda each: _answer(each, limits)))
+
+
+def _answer(request: Request, limits: ServerLimits) -> Flow[Any]:
+    if isinstance(request, Together):
+        calls = [_cut(each, limits) for each in request.calls]
+        answers = yield replace(request, calls=calls)
+        for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
+            answers[place] = yield from _settle(call, sent, answers[place], limits)
+        return answers
+    if not isinstance(request, Call) or request.api not in _SEARCHES:
+        return (yield request)
+    cut: Any = _cut(request, limits)
+    answer = yield from _settle(request, cut, (yield from attempt(cut)), limits)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
@@ -234,7 +230,3 @@ def _target(call: Call) -> str | None:
     if "index" not in arguments or "scroll" in arguments or arguments["body"].get("from"):
         return None
     return index_key(arguments["index"])
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (Mapping, list))

@@ -219,9 +219,8 @@ _OPEN_TYPES = ("object", "nested", "flattened", "flat_object")
 def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     """
     Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
-
-    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it if the mapping is
-    strict. A multi-field takes its value from another field, and has none in ``_source``.
+    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it if the mapping is strict. A
+    multi-field takes its value from another field, and has none in ``_source``.
     """
     treatment = _treatment(mapping, field)
     return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))

@@ -14,19 +14,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.arguments import check_fields
+from es_simhash.arguments import check_count, check_fields
 from es_simhash.errors import InvalidInputError, MappingError, SchemeError, shorten
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.hashing import BLOCK_BITS, BLOCKS, DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.mapping.limits import check_max_distance
 
 META_KEY = "es_simhash"
+DEFAULT_MAX_DISTANCE = 3
 
 ValueType: TypeAlias = Literal["string", "number"]
 PassageState: TypeAlias = Literal["complete", "partial"] | None
 
 # What decides the terms of passages: another record is of another version of this library.
 _PASSAGES = {"scheme": "passages-1", "guarantee": 100, "gram": 25, "hash": "polynomial-64", "bits": 36}
+
+
+def check_max_distance(max_distance: int) -> int:
+    """Return *max_distance* if it is a whole number of bits from 0 to 64."""
+    return check_count("max_distance", max_distance, 0, BLOCKS * BLOCK_BITS)
 
 
 def check_text_fields(text_field: str | Sequence[str]) -> tuple[str, ...]:
@@ -86,11 +91,8 @@ class IndexSettings:
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> IndexSettings:
         """
-        Return the settings that :meth:`to_dict` wrote.
-
-        Raises:
-            SchemeError: If the scheme is not one that this version of the library knows.
-            MappingError: If the record is not one of ours.
+        Return the settings that :meth:`to_dict` wrote; raise SchemeError if this version does not know the scheme,
+        MappingError if the record is not one of ours.
         """
         try:
             rest = dict(recorded)
@@ -158,7 +160,6 @@ def merge_meta(
 ) -> dict[str, Any]:
     """
     Return a copy of ``_meta`` with the entry of *prefix* set, or removed if *settings* is ``None``.
-
     A PUT of a mapping replaces ``_meta`` whole on both products, so all other keys are carried over.
     """
     meta = dict(existing or {})
@@ -217,9 +218,8 @@ def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, inste
 
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
-# The marker stands for a field that all our mappings have, with few values.
+# The marker stands for a field that all our mappings have, with few values. A server can derive a source from them.
 _TARGET = "distance"
-# From its doc values a server can derive a source.
 # What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
 # It is stored, since older servers that build _source from the other fields want that.
 # Each new mapping has it, so that an index whose mapping is full can still retire its marker.
@@ -242,7 +242,6 @@ def marker_properties(
 ) -> dict[str, Any]:
     """
     Return the properties, below the prefix, that mark an index with *mapping* as one with *settings*.
-
     Other markers of the mapping are retired, because no product can take a field out of a mapping.
     """
     marker = {marker_name(settings): {"type": "alias", "path": f"{prefix}.{_TARGET}"}}
@@ -252,10 +251,7 @@ def marker_properties(
 def retired_markers(
     mapping: Mapping[str, Any], *, prefix: str, keep: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """
-    Return the properties, below the prefix, that retire all markers of *mapping* but those to *keep*; empty
-    if none.
-    """
+    """Return the properties, below the prefix, that retire all markers of *mapping* but those to *keep*."""
     retired = {
         name: {"type": "alias", "path": f"{prefix}.{_RETIRED}"} for name in _markers(mapping, prefix, keep or {})
     }
@@ -270,7 +266,6 @@ def _retired(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 def markers_in_use(mapping: Mapping[str, Any], *, prefix: str) -> list[str]:
     """
     Return the names, below the prefix, of all markers of *mapping* by which a search can sort.
-
     There are several if an index was created with one marker and a template added the marker of other settings.
     """
     properties = _properties(mapping, prefix)
@@ -286,17 +281,13 @@ def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: st
 def marker_sort(marker: str) -> list[str]:
     """
     Return the order that makes a search insist on the full name *marker*: by score, as without it.
-
     If a field comes first, even ``_doc``, Elasticsearch first asks all shards whether they have hits.
     """
     return ["_score", marker]
 
 
 def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
-    """
-    Return whether a server's *text* says that it could not sort by the full name *marker*: missing there,
-    or retired.
-    """
+    """Return whether a server's *text* says that it could not sort by *marker*: it is missing there, or retired."""
     return marker in text or f"{prefix}.{_RETIRED}" in text
 
 
@@ -306,10 +297,7 @@ def is_derived_refusal(text: str, *, prefix: str) -> bool:
 
 
 def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
-    """
-    Return *mapping* as an index with derived source takes it: without markers, which are aliases, and with
-    doc values.
-    """
+    """Return *mapping* for an index with derived source: without markers, which are aliases, and with doc values."""
     properties = mapping.get("properties") or {}
     kept = {name: dict(type_) for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
     kept.get("passages", {}).pop("doc_values", None)

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.mapping.confirmation_flow import confirm, send_confirmed
-from es_simhash.mapping.texts_flow import search_texts, text_body
+from es_simhash.mapping.resolve_flow import confirm, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
 from es_simhash.passages.query import candidates_query, frequency_body, pieces_query, terms_query
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
-from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.transport.view import Hits
+from es_simhash.transport.retry_flow import search_texts, text_body
 
 if TYPE_CHECKING:
     from es_simhash.passages.pieces import Pieces

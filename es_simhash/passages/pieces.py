@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from es_simhash.hashing.scripts import UNSPACED
+from es_simhash.hashing.characters import UNSPACED
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle: as in similarity.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15

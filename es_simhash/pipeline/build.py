@@ -20,16 +20,10 @@ from es_simhash.pipeline.source import character_tables, script_source
 # By the tag of its processor a pipeline is known as ours.
 _TAG = "es-simhash"
 
-
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
-
-
 _ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
-
-
 _REASONS = {"keywords": "its words need a dictionary and jieba", "words": "its shingles have any length"}
-
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
 _LEAST = (
@@ -37,10 +31,7 @@ _LEAST = (
     "{ least = (int) Math.min(least, Long.bitCount(wanted ^ Long.parseUnsignedLong(each, 16))); }"
 )
 
-
 _NEAR = f"{_LEAST} return least <= params.most;"
-
-
 _DISTANCE = f"{_LEAST} return least;"
 
 
@@ -123,24 +114,20 @@ def purpose_of(pipeline: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _computable(scheme: Scheme) -> Scheme:
     """Return *scheme*; raise SchemeError if a server cannot compute it."""
-    if reason := _REASONS.get(scheme.name):
+    reasons = (
+        _REASONS.get(scheme.name),
+        scheme.preprocess and f"it has no step {', '.join(scheme.preprocess)}",
+        "boilerplate" in scheme.digests and "it has no boilerplate",
+        scheme.parameters["hash"] != "xxh3_64" and "it has only the hash xxh3_64",
+    )
+    if reason := next(filter(None, reasons), None):
         raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: {_ELSEWHERE}")
-    if scheme.preprocess:
-        steps = ", ".join(scheme.preprocess)
-        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no step {steps}: {_ELSEWHERE}")
-    if "boilerplate" in scheme.digests:
-        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: it has no boilerplate: {_ELSEWHERE}")
-    if scheme.parameters["hash"] != "xxh3_64":
-        raise SchemeError(
-            f"an ingest pipeline cannot compute scheme {scheme}: it has only the hash xxh3_64: {_ELSEWHERE}"
-        )
     return scheme
 
 
 def _plans() -> list[dict[str, Any]]:
     """
     Return for each distance, from 0 up to the first scan, the radius of each block and how many must match.
-
     They are the cheapest for a million documents: the server does not know how many there are.
     """
     found: list[dict[str, Any]] = []
@@ -151,7 +138,6 @@ def _plans() -> list[dict[str, Any]]:
 
 
 _SIZE = 1_000
-
 
 # Without its block the search would silently miss documents, so a missing one makes the search unreadable.
 _TERM = '{{"term":{{"{field}":"{{{{{name}}}}}"{{{{^{name}}}}} {name} is missing{{{{/{name}}}}}}}}}'

@@ -1,7 +1,7 @@
 """
 Installs the ingest pipeline that computes fingerprints on the server, and lets an index use it.
 
-``build`` makes the pipeline. Before it is stored, the server must compute the fingerprints of ``probe``.
+``build`` makes the pipeline. Before it is stored, the server must compute the fingerprints of the probes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
-from es_simhash.pipeline.probe import find_differences, probe_documents
+from es_simhash.pipeline.source import find_differences, probe_documents
 from es_simhash.transport.names import Index, check_index
 from es_simhash.transport.protocol import Call, Flow, error_text, status_of
 from es_simhash.writes.targets_flow import put_fields
@@ -65,10 +65,9 @@ def put_pipeline(
 ) -> Flow[InstalledPipeline]:
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
-
-    Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot
-    run the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index
-    records no text field. Cost: seven requests, and one more for each index.
+    Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot run
+    the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index records no
+    text field. Cost: seven requests, and one more for each index.
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))

@@ -1,16 +1,17 @@
 """
-The source of the script: the files in ``painless/`` with the values of a scheme, and the pinned table of characters.
+The source of the script: the files in ``painless/``, the values of a scheme, pinned tables of characters, and probes.
 
 Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/sums.painless`` goes through halves. A
 script keeps nothing between documents, so nothing may need unpacking: a character is found by the number of its block
-of 128, then by its place in the block.
+of 128, then by its place in the block. The probes are texts and features whose fingerprints a server makes before the
+pipeline is stored.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import resources
@@ -19,14 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.hashing import Scheme
+from es_simhash.hashing import Scheme, fingerprint_features, fingerprints, to_hex
 from es_simhash.hashing.characters import (
     COMBINES,
     DROPPED,
     EXPANDS,
+    KANA,
+    LOGOGRAPHS,
     SEPARATOR,
     UNASSIGNED,
     WORD,
+    Ranges,
     character_entries,
     character_kinds,
 )
@@ -40,7 +44,6 @@ from es_simhash.hashing.hashes import (
     long_secret,
     short_flip,
 )
-from es_simhash.hashing.scripts import KANA, LOGOGRAPHS, Ranges
 
 CODE_POINTS = 0x110000
 _BLOCK = 128
@@ -60,12 +63,11 @@ _FIRST_FORM = 256
 class CharacterTables:
     """
     The strings, in the order in which the script takes them.
-
-    *entry_index*, *form_index*: for each 128 code points, the number of their block in *entries* or *forms*.
-    *entries*: what becomes of each code point: a capital letter that says how, or its replacement.
-    *forms*: the combining class of each code point, or the place of its decomposition in *decompositions*.
-    *decompositions*: NFKD, each after its length; if the entry is ``X`` or ``L``, then the replacement, likewise.
-    *compositions*: two characters and what they are composed to, sorted.
+    *entry_index*, *form_index*: for each 128 code points, the number of their block in *entries* or *forms*. *entries*:
+    what becomes of each code point: a capital letter that says how, or its replacement. *forms*: the combining class of
+    each code point, or the place of its decomposition in *decompositions*: NFKD, each after its length; if the entry is
+    ``X`` or ``L``, then the replacement, likewise. *compositions*: two characters and what they are composed to,
+    sorted.
     """
 
     entry_index: str
@@ -84,7 +86,6 @@ class CharacterTables:
 def character_tables() -> CharacterTables:
     """
     Return the tables of the characters that Unicode 14.0 assigns.
-
     Python's tables may be newer: for these characters Unicode's stability policies let nothing change.
     """
     codes = np.arange(CODE_POINTS, dtype=np.uint32)
@@ -187,10 +188,8 @@ def constants(seed: int) -> dict[str, str]:
 
 def hash_function(name: str, size: int, seed: int, *, counts: bool) -> str:
     """
-    Return the function ``long name(int[] codes, int at)``: the hash of *size* code points from *at* on.
-
-    *size*: 1 to 16. *counts*: there is a third argument, ``int count``: how many of the code points count; the
-    others are U+0000.
+    Return the function ``long name(int[] codes, int at)``: the hash of *size* (1 to 16) code points from *at* on.
+    With *counts* there is a third argument, ``int count``: how many of the code points count; the others are U+0000.
     """
     lines = [f"long {name}(int[] codes, int at{', int count' if counts else ''}) {{"]
     for place in range(size):
@@ -242,18 +241,14 @@ def _avalanche() -> list[str]:
 LONGEST = 1_000_000
 """Characters (of UTF-16) of the longest text that gets a fingerprint on the server."""
 
-
 # Characters that are normalised at once: a function may take no more than 1,000,000 steps of its loops.
 _STEP = 2_000
-
 
 # No logograph below this belongs to a range that begins above it, and no kana is below.
 _FIRST_KANA = 0x3041
 
-
 # OpenSearch does not compile some expressions with hexadecimal constants.
 _HEXADECIMAL = re.compile(r"\b0x[0-9A-F]+")
-
 
 _WEIGHTS = {
     "linear": "(long) count * 1048576L",
@@ -263,11 +258,7 @@ _WEIGHTS = {
 
 
 def script_source(scheme: Scheme) -> str:
-    """
-    Return the script that computes fingerprints of *scheme*, without comments.
-
-    *scheme*: ``shingles`` or ``weighted``, with XXH3.
-    """
+    """Return the script that makes fingerprints of *scheme* (``shingles``, or ``weighted``, with XXH3), no comments."""
     parts, filled = _of_features(scheme) if scheme.name == "weighted" else _of_texts(scheme)
     every = [_read("sums"), *parts, *map(_read, ("document", "lookup", "main"))]
     return Template("\n".join(every)).substitute(filled, longest=LONGEST)
@@ -324,11 +315,77 @@ def _is_within(ranges: Ranges | list[tuple[int, int]]) -> str:
 
 @cache
 def _read(name: str) -> str:
-    """
-    Return a file of ``painless/`` with decimal constants, and without comments: a server keeps the script
-    in memory.
-    """
+    """Return a file of ``painless/`` with decimal constants, and without comments: a server keeps it in memory."""
     text = resources.files(__package__).joinpath("painless", f"{name}.painless").read_text(encoding="utf-8")
     lines = map(str.strip, text.splitlines())
     code = "\n".join(line for line in lines if line and not line.startswith("//"))
     return _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), code)
+
+
+# Each is there for a part of the script: case folding and ligatures, marks that move or combine, Hangul in parts,
+# wide and half-width forms, characters above U+FFFF, characters that Unicode 14.0 does not know, repeated shingles,
+# shingles that reach from one piece of a long text into the next, and texts that are too short or have nothing.
+_TEXTS = (
+    "The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy dog.",
+    "STRASSE Straße ﬁne ŒUVRE İstanbul ΣΊΣΥΦΟΣ Ὰ\u0bcd\u0345 ᾳ\u0306 ǅ",
+    "Tie\u0302\u0301ng Vie\u0323\u0302t q\u0307\u0323 \u0301\u0323a שָׁלוֹם مُحَمَّد क़ानून क\u093cा",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af 한국어 뉴스 ﾊﾝｶｸ ｶﾞ パ\u309a か\u3099 ㍿ ① ２０２４年",
+    "近日,美国一名年轻女子在网上发文称,自己成功地拒绝了男友的求婚。繁體中文與简体",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𠮷野家 𐐀𐐨 \U0002f800 \U0001f600 \u0e4e\U0001e030 ไทย ລາວ မြန်မာ ភាសាខ្មែរ",
+    "a" + "\u0301\u0323" * 70 + "b",
+    "long " * 600 + "é" * 1_500 + "ﷺ" * 900 + "end",
+    "ab",
+    "京",
+    " .,;:!?…—— ",
+)
+# Features of each length that is hashed in its own way, in UTF-8 of one to four bytes; and weights that are rounded.
+_FEATURES: tuple[dict[str, float], ...] = (
+    *({"aé北🙂"[length % 4] * length + "x": 1.0} for length in (0, 1, 2, 4, 9, 17, 33, 70, 100, 129, 241, 902)),
+    {"a": 1, "b": 2, "": 1},
+    {},
+)
+_UNEVEN: dict[str, float] = {"a": 1.5, "b": 2.0**-20 * 2.5, "c": 1.5 + 2.0**-20 * 1.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A text, or features, whose fingerprint differs; *expected* is what Python computes, ``None`` for none."""
+
+    given: Any
+    expected: str | None
+    found: str | None
+
+
+def probe_documents(scheme: Scheme, field: str, *, prefix: str) -> list[dict[str, Any]]:
+    """Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already."""
+    documents = [_nested(field, value) for value in _values(scheme)]
+    documents[0] = {**documents[0], prefix: {"fingerprint": "0" * 16}}
+    return [{"_source": document} for document in documents]
+
+
+def _values(scheme: Scheme) -> tuple[Any, ...]:
+    """Return the texts or the features that probe a scheme."""
+    if scheme.name != "weighted":
+        return _TEXTS
+    return _FEATURES if scheme.parameters["levels"] else (*_FEATURES, _UNEVEN)
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    *above, last = path.split(".")
+    document: dict[str, Any] = {last: value}
+    for name in reversed(above):
+        document = {name: document}
+    return document
+
+
+def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
+    """Return the probes of which the server, by the ``docs`` of its answer, makes another fingerprint than Python."""
+    values = _values(scheme)
+    if scheme.name == "weighted":
+        computed = [fingerprint_features(each, scheme=scheme) for each in values]
+    else:
+        computed = fingerprints(values, scheme=scheme)
+    expected = [None if each is None else to_hex(each) for each in computed]
+    found = [((each.get("doc") or {}).get("_source") or {}).get(prefix) or {} for each in answers]
+    compared = zip(values, expected, (each.get("fingerprint") for each in found), strict=True)
+    return [Difference(given, wanted, made) for given, wanted, made in compared if wanted != made]

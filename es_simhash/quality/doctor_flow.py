@@ -18,8 +18,8 @@ from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_do
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.names import Index, check_index, index_key
+from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.transport.view import Hits
 from es_simhash.upkeep.check_flow import IndexCheck, check_indices
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def list_features(text: str, scheme: Scheme) -> dict[str, float]:
         weighting = scheme.parameters["weighting"]
         return {shingle: repeat_weight(count, weighting) / ONE for shingle, count in counts.items()}
     if scheme.name == "keywords":
-        from es_simhash.hashing.keywords import keyword_extractor  # noqa: PLC0415 - loads jieba
+        from es_simhash.hashing.features import keyword_extractor  # noqa: PLC0415 - loads jieba
 
         found = keyword_extractor(scheme)([prepared])[0]
     else:
@@ -65,8 +65,11 @@ def list_features(text: str, scheme: Scheme) -> dict[str, float]:
 
 
 def _count_shingles(text: str, scheme: Scheme) -> Counter[str]:
-    from es_simhash.hashing.characters import normalise_text, to_codes  # noqa: PLC0415 - numpy is slow to load
-    from es_simhash.hashing.scripts import shingle_lengths  # noqa: PLC0415
+    from es_simhash.hashing.characters import (  # noqa: PLC0415 - numpy is slow to load
+        normalise_text,
+        shingle_lengths,
+        to_codes,
+    )
 
     stripped = normalise_text(text).replace(" ", "")
     size = scheme.parameters["size"]

@@ -20,11 +20,10 @@ from es_simhash.arguments import check_count, check_items, check_number
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.groups.assign import group_fingerprints
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.hashing.characters import normalise_batch
+from es_simhash.hashing.characters import is_unspaced, normalise_batch
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_worth, gram_hashes, mask_json, runs_of
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.hashing.scripts import is_unspaced
 from es_simhash.hashing.winnowing import normalise_with_positions
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
 from es_simhash.tables.notebook import Sheet

@@ -15,7 +15,6 @@ from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
-from es_simhash.mapping.texts_flow import search_texts
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.real_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
@@ -28,7 +27,7 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import aggregate
 from es_simhash.transport.names import Index, document_key
 from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.transport.retry_flow import ask, now
+from es_simhash.transport.retry_flow import ask, now, search_texts
 
 LONGEST_TEXT = 20_000
 """Characters of a text that are kept."""

@@ -14,12 +14,12 @@ from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import Options
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.texts_flow import search_texts
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.names import Index, Key
+from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Compute, Flow
-from es_simhash.transport.view import Hits
+from es_simhash.transport.retry_flow import search_texts
 
 if TYPE_CHECKING:
     from es_simhash.quality.real_pairs import RealPairs

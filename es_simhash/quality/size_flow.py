@@ -9,7 +9,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.question_flow import index_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.quality.sizing import IndexSize, Product, Size, estimate_growth
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents

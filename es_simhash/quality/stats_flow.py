@@ -24,12 +24,12 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.mapping.texts_flow import search_texts
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many
 from es_simhash.transport.names import Index, check_index, index_key
 from es_simhash.transport.protocol import Flow
+from es_simhash.transport.retry_flow import search_texts
 
 PAGE = 10_000
 """Groups a request."""

@@ -13,9 +13,8 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.lookup.plan_cost import estimate, plan_lookup
 from es_simhash.lookup.question_flow import index_stats
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import text_or_none
-from es_simhash.mapping.limits import IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents

@@ -24,9 +24,8 @@ from es_simhash.removal.compare import Candidate
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index
-from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
-from es_simhash.transport.view import Hits
 
 if TYPE_CHECKING:
     from es_simhash.groups.assign import Texts

@@ -21,8 +21,8 @@ from es_simhash.ingest.read_content import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.meta import require_text_fields
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.passages.contained import check_contained
 from es_simhash.removal.compare import Candidate, Comparer, Judged, PairMeasure
 from es_simhash.removal.contained_flow import Found, find_contained
@@ -41,10 +41,9 @@ from es_simhash.removal.results import RemovalPlan
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index, Key, document_key, index_key, local_names
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
 from es_simhash.transport.retry_flow import ask, now
-from es_simhash.transport.view import Hits
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:

@@ -19,14 +19,13 @@ from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.restore_targets_flow import Target
 from es_simhash.transport.answers import find_gaps
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Flow, status_of
 from es_simhash.transport.retry_flow import ask, refresh
-from es_simhash.transport.view import Hits
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """

@@ -27,10 +27,9 @@ from es_simhash.removal.restore_targets_flow import Target, find_target
 from es_simhash.removal.results import Restored
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Key, check_index, document_key
-from es_simhash.transport.pages_flow import read_each
+from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh
-from es_simhash.transport.view import Hits
 from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.operations import Outcome
 

@@ -22,8 +22,8 @@ from es_simhash.groups.rule import GroupingRequest
 from es_simhash.groups.settings_flow import refuse_untaggable, settle_grouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.delete_flow import read_documents
 from es_simhash.removal.judge import state_of
 from es_simhash.removal.plan_file import Plan, read_plan

@@ -33,11 +33,9 @@ DOWNLOAD_TIMEOUT_SECONDS = 60
 class Release:
     """
     One version of one server, as its lock file describes it.
-
-    *java*: oldest Java it runs on. *plugins*: Java classes loaded into every node.
-    *full_jdk_plugins*: Java classes that only work on a complete JDK, loaded there as well.
-    *jars*: Maven coordinates to SHA-256, in class path order.
-    *http_jars*: the same for Elasticsearch's HTTP transport, a separate module; empty for OpenSearch.
+    *java*: oldest Java it runs on. *plugins*: Java classes loaded into every node; *full_jdk_plugins*, on a complete
+    JDK only. *jars*: Maven coordinates to SHA-256, in class path order. *http_jars*: the same for Elasticsearch's HTTP
+    transport, a separate module.
     """
 
     product: str
@@ -93,7 +91,6 @@ def load_release(product: str, version: str | None = None) -> Release:
 def relative_path(coordinates: str) -> Path:
     """
     Return where a Maven repository keeps an artifact.
-
     >>> relative_path("org.example:search:jar:linux:1.0").as_posix()
     'org/example/search/1.0/search-1.0-linux.jar'
     """
@@ -105,10 +102,9 @@ def relative_path(coordinates: str) -> Path:
 def fetch(jars: dict[str, str]) -> list[Path]:
     """
     Return local, verified files for *jars* (Maven coordinates to SHA-256), in the same order.
-
-    jgo downloads missing files, with the user's settings of jgo, into a separate folder in the local Maven
-    repository. They are verified there and then moved: an interrupted or tampered download never looks finished.
-    Every file is verified every time: 74 MB take about 0.2 seconds.
+    jgo downloads missing files, with the user's settings of jgo, into a separate folder in the local Maven repository.
+    They are verified there and then moved: an interrupted or tampered download never looks finished. Every file is
+    verified every time: 74 MB take about 0.2 seconds.
     """
     settings = require("jgo.config").GlobalSettings.load()
     repository = Path(settings.repo_cache)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from es_simhash.servers.artifacts import Release
 
-
 # Where packages, installers and version managers put JDKs on Linux and macOS.
 USUAL_PLACES = (
     "/usr/lib/jvm/*",
@@ -37,12 +36,7 @@ USUAL_PLACES = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """
-    One installed Java.
-
-    *version*: the major version, 25 for example. *libjvm*: the shared library that has the virtual machine.
-    *is_full_jdk*: whether it is a complete JDK, rather than a runtime with parts taken out.
-    """
+    """One installed Java of a major *version*; a complete JDK, or a runtime with parts taken out."""
 
     home: Path
     version: int
@@ -91,9 +85,7 @@ def find_jdk(
 ) -> Java:
     """
     Return a complete JDK of at least version *minimum*, or raise an error that lists what was found.
-
-    ``JAVA_HOME`` wins, then ``java`` on the path, then *places*; a Java that is too old or not complete is
-    skipped.
+    ``JAVA_HOME`` wins, then ``java`` on the path, then *places*; a Java that is too old or not complete is skipped.
     """
     seen: dict[Path, Java] = {}
     for home in java_homes(os.environ if environment is None else environment, places):
@@ -167,10 +159,7 @@ def choose_java(release: Release, jvm: str | None) -> Java:
 
 
 def port_range() -> str:
-    """
-    Return a range of ports in which the server itself finds a free one: a port chosen here could be taken
-    by then.
-    """
+    """Return a range in which the server finds a free port: a port chosen here could be taken by then."""
     first = random.randint(LOWEST_PORT, HIGHEST_PORT - PORTS_IN_RANGE)
     return f"{first}-{first + PORTS_IN_RANGE}"
 
@@ -184,7 +173,6 @@ def read_port(home: Path, name: str) -> int:
 def prepare_home(home: Path, release: Release) -> None:
     """
     Make the folders of a node and write the files that it needs; keep the data of an earlier run.
-
     A folder that contains something else, or data of the other product, is refused.
     """
     marker = home / MARKER
@@ -229,11 +217,7 @@ def _write_http_module(module: Path, release: Release) -> None:
 def child_config(
     release: Release, java: Java, *, home: Path, heap: str, settings: Mapping[str, str | list[str]]
 ) -> dict[str, Any]:
-    """
-    Return the configuration for the child process; *settings* win over the defaults here.
-
-    *home*: the folder of the node, after :func:`prepare_home`.
-    """
+    """Return the configuration for the child process in the prepared folder *home*; *settings* replace defaults."""
     jars = [str(path) for path in fetch(release.jars)]
     options = [
         f"-Xms{heap}",

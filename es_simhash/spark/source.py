@@ -37,9 +37,8 @@ from es_simhash.spark.writing import (
 )
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import document_key
-from es_simhash.transport.pages_flow import open_ordered_view, read_part
+from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
 from es_simhash.transport.protocol import Emit, Flow
-from es_simhash.transport.view import Hits, View
 
 # What a document is told from every other one by, its version, and its fingerprint.
 OWN_COLUMNS = {

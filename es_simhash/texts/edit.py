@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, split_long
-from es_simhash.hashing.scripts import letter_counts
+from es_simhash.hashing.characters import PIECE, SEPARATOR, letter_counts, normalise_batch, split_long
 from es_simhash.texts.similarity import cut_units, text_batches
 
 if TYPE_CHECKING:

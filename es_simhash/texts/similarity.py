@@ -107,8 +107,11 @@ def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArr
     """
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.hashing.characters import SEPARATOR, normalise_batch  # noqa: PLC0415
-    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+    from es_simhash.hashing.characters import (  # noqa: PLC0415
+        SEPARATOR,
+        is_unspaced,
+        normalise_batch,
+    )
 
     if len(texts) == 1:
         hashes, counts = _hash_words(texts[0], None)
@@ -177,8 +180,12 @@ def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp
     """Return the hash of every word of *text*, and what the word counts."""
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.hashing.characters import PIECE, SEPARATOR, split_long  # noqa: PLC0415
-    from es_simhash.hashing.scripts import is_unspaced  # noqa: PLC0415
+    from es_simhash.hashing.characters import (  # noqa: PLC0415
+        PIECE,
+        SEPARATOR,
+        is_unspaced,
+        split_long,
+    )
 
     found = []
     rest = np.empty(0, np.uint32)

@@ -18,6 +18,15 @@ GapKind = Literal[
     "shards_failed", "shards_silent", "shards_missing", "no_shard", "timed_out", "terminated_early", "clusters"
 ]
 
+_SENTENCES: dict[GapKind, str] = {
+    "shards_failed": "{number} of {total} shards failed{cause}",
+    "shards_silent": "{number} of {total} shards did not answer: they have no active copy",
+    "shards_missing": "shards have no active copy",
+    "no_shard": "no shard was searched: no open index matches",
+    "timed_out": "the search timed out",
+    "terminated_early": "the search was terminated early",
+    "clusters": "{number} of {total} clusters did not answer{cause}",
+}
 # What both products say when they are asked for parts of a _source that is not kept.
 _NO_SOURCE = "unable to fetch fields from _source"
 # Elasticsearch answers 503 where one shard refuses a request and another is missing.
@@ -35,12 +44,10 @@ _WINDOW = ("max_result_window", "Result window is too large")
 @dataclass(frozen=True, slots=True)
 class Gap:
     """
-    One reason why an answer may lack documents.
-
-    *kind*: ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as failed nor as
-    successful. ``"shards_missing"``: the whole request failed because a shard has no active copy. ``"no_shard"``:
-    nothing was searched. ``"clusters"``: other clusters were left out.
-    *number*: how many shards or clusters did not answer. *cause*: the server's words for the first failure.
+    One reason why an answer may lack documents; *cause* has the server's words for the first failure.
+    ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as failed nor as successful.
+    ``"shards_missing"``: the whole request failed because a shard has no active copy. ``"no_shard"``: nothing was
+    searched. ``"clusters"``: other clusters were left out.
     """
 
     kind: GapKind
@@ -56,31 +63,15 @@ class Gap:
     def __str__(self) -> str:
         """Return the sentence for people."""
         cause = f": {self.cause}" if self.cause else ""
-        match self.kind:
-            case "shards_failed":
-                return f"{self.number} of {self.total} shards failed{cause}"
-            case "shards_silent":
-                return f"{self.number} of {self.total} shards did not answer: they have no active copy"
-            case "shards_missing":
-                return "shards have no active copy"
-            case "no_shard":
-                return "no shard was searched: no open index matches"
-            case "timed_out":
-                return "the search timed out"
-            case "terminated_early":
-                return "the search was terminated early"
-            case _:
-                return f"{self.number} of {self.total} clusters did not answer{cause}"
+        return _SENTENCES[self.kind].format(number=self.number, total=self.total, cause=cause)
 
 
 def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> list[Gap]:
     """
-    Return why *answer* does not cover all documents that were asked for; empty if it does.
-
-    *answer*: of a search, or of opening a point in time. Not of a refresh: that counts copies, so a replica that
-    is not there yet looks like a shard without any copy.
-    *ignore*: kinds that mean nothing for this request. OpenSearch reports an early end of a composite aggregation
-    whose page is full, and of a terms aggregation that counts without looking at documents.
+    Return why *answer*, of a search or of opening a point in time, does not cover all documents that were asked for.
+    Not of a refresh: that counts copies, so a replica that is not there yet looks like a shard without any copy.
+    *ignore*: kinds that mean nothing for this request. OpenSearch reports an early end of a composite aggregation whose
+    page is full, and of a terms aggregation that counts without looking at documents.
     """
     gaps = []
     shards = answer.get("_shards") or {}
@@ -125,7 +116,6 @@ def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
 def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
     """
     Return whether the server refused a page because it is larger than the index's ``max_result_window``.
-
     *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
     """
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
@@ -142,9 +132,7 @@ def is_shard_missing(refusal: BaseException) -> bool:
 def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
     """
     Return whether a point in time, or a part of it, is gone: it is too old, or an index was made anew.
-
-    For an index made anew, Elasticsearch looks for the shards of the former one, and answers as for a missing
-    shard.
+    For an index made anew, Elasticsearch looks for the shards of the former one, and answers as for a missing shard.
     """
     if isinstance(refusal, BaseException) and status_of(refusal) == _GONE:
         return True

@@ -23,9 +23,8 @@ _DRAWN = 1_000
 def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *, part: int) -> Flow[list[str]]:
     """
     Return values of *field* in ascending order, between which lie about *part* documents each.
-
-    They are values of documents drawn at random among those that match all *clauses*. Where the cuts are decides
-    only how much work a range is. Cost: one search, which looks at each of these documents.
+    They are values of documents drawn at random among those that match all *clauses*. Where the cuts are decides only
+    how much work a range is. Cost: one search, which looks at each of these documents.
     """
     drawn = _DRAWN
     while True:
@@ -58,19 +57,13 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
 
 
 def is_expensive(refusal: BaseException) -> bool:
-    """
-    Return whether the server refused a range of a keyword field because ``search.allow_expensive_queries``
-    is false.
-    """
+    """Return whether ``search.allow_expensive_queries`` (false) made the server refuse a range of a keyword field."""
     return "allow_expensive_queries" in refusal_text(refusal)
 
 
 # What servers say of a page that is larger than search.max_buckets, or than index.max_terms_count.
 _TOO_MANY = ("too_many_buckets", "too many buckets", "max_terms_count")
-
-
 _SMALLEST_PAGE = 100
-
 
 CUT_AFTER = 4
 """Full pages of one range after which the rest of it is cut; fewer cost less than the search that cuts."""
@@ -79,7 +72,6 @@ CUT_AFTER = 4
 def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
     """
     Return the results of *aggs* over all documents that match all *clauses*; repeated while the server is busy.
-
     IncompleteSearchError is raised if the answer does not cover every document.
     """
     body = {"size": 0, "query": {"bool": {"filter": list(clauses)}}, "aggs": aggs, "track_total_hits": False}
@@ -100,13 +92,10 @@ def has_too_many(refusal: BaseException) -> bool:
 class BucketReader:
     """
     Reads the buckets of one field; if the server allows only smaller pages, they become smaller.
-
-    The work of the server grows with the number of documents if values can be cut into ranges, else with that
-    number times the number of pages.
-
-    *field*: a document with several values is in several buckets. *has_missing*: the documents without a value are
-    a bucket too, with the key ``None``. *has_ranges*: the field is a keyword without a normalizer in every index;
-    only then are its buckets in the order of Python's strings, and can be cut into ranges.
+    The work of the server grows with the number of documents if values can be cut into ranges, else with that number
+    times the number of pages. A document with several values is in several buckets. *has_missing*: the documents
+    without a value are a bucket too, with the key ``None``. *has_ranges*: the field is a keyword without a normalizer
+    in every index; only then are its buckets in the order of Python's strings, and can be cut into ranges.
     """
 
     index: Index
@@ -184,18 +173,12 @@ class BucketReader:
             try:
                 found = yield from aggregate(self.index, clauses, {"every": every})
             except Exception as error:
-                if not self._takes_smaller(error):
+                if self.page <= _SMALLEST_PAGE or not has_too_many(error):
                     raise
+                self.page = max(_SMALLEST_PAGE, self.page // 4)
             else:
-                every_bucket: dict[str, Any] = found["every"]
-                return every_bucket
-
-    def _takes_smaller(self, error: Exception) -> bool:
-        """Return whether *error* refuses the size of the page, and make that smaller."""
-        if self.page <= _SMALLEST_PAGE or not has_too_many(error):
-            return False
-        self.page = max(_SMALLEST_PAGE, self.page // 4)
-        return True
+                buckets: dict[str, Any] = found["every"]
+                return buckets
 
 
 def count_documents(
@@ -203,9 +186,8 @@ def count_documents(
 ) -> Flow[tuple[int, list[Gap]]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
-
-    A server that is too busy is asked once, or as *patience* says. Cost: one search, not a count, because only a
-    search can leave out the default search pipeline of an index.
+    A server that is too busy is asked once, or as *patience* says. Cost: one search, not a count, because only a search
+    can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
     answer = yield from ask(Call("search", {"index": index, "body": body}), patience=patience or Patience(1))

@@ -29,19 +29,16 @@ JOIN_SECONDS = 0.1
 class Feed(Generic[_T]):
     """
     Items on their way from one producer to one consumer, each with the moment at which it came.
-
-    The producer calls :meth:`put` or :meth:`offer`, and then :meth:`end`; the consumer calls :meth:`take`. Either
-    side may call :meth:`close`, from any thread.
-
-    *characters* is approximate. *clock* returns seconds that only grow. *on_room* is called when the consumer first
-    wants an item, and when it took from a full queue; *on_close* once.
+    The producer calls :meth:`put` or :meth:`offer`, and then :meth:`end`; the consumer calls :meth:`take`. Either side
+    may call :meth:`close`, from any thread. *characters* is approximate. *clock* returns seconds that only grow.
+    *on_room* is called when the consumer first wants an item, and when it took from a full queue; *on_close* once.
     """
 
     def __init__(
         self, *, most: int = MOST_ITEMS, characters: int = MOST_CHARACTERS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.on_room: Callable[[], object] = _do_nothing
-        self.on_close: Callable[[], object] = _do_nothing
+        self.on_room: Callable[[], object] = lambda: None
+        self.on_close: Callable[[], object] = lambda: None
         self.is_closed = False
         self._most = most
         self._most_characters = characters
@@ -75,7 +72,6 @@ class Feed(Generic[_T]):
     def take(self, due: float | None = None) -> list[tuple[float, _T]] | None:
         """
         Return the items in the queue with the moments at which they came; wait for the first until *due*.
-
         Empty if none came until *due*; ``None`` after the last one, and once the queue is closed. What the source
         raised is raised after its last item.
         """
@@ -125,10 +121,8 @@ class Feed(Generic[_T]):
 
 def read_in_background(documents: Iterable[_T], feed: Feed[_T]) -> Feed[_T]:
     """
-    Return *feed*, which a thread fills from *documents*.
-
-    Closing the feed ends the thread as soon as *documents* gives the item that it waits for. A generator is then
-    closed in that thread. The thread never keeps the process from ending.
+    Return *feed*, which a thread fills from *documents*; the thread never keeps the process from ending.
+    Closing the feed ends the thread, and closes a generator in it, once *documents* gives the item that it waits for.
     """
     thread = Thread(target=copy_context().run, args=(_fill, feed, documents), name="es_simhash_source", daemon=True)
 
@@ -155,10 +149,6 @@ def _fill(feed: Feed[_T], documents: Iterable[_T]) -> None:
             documents.close()
         except Exception as error:  # noqa: BLE001 -- nobody waits for it any more
             logger.warning("the source of documents could not be closed: %r", error)
-
-
-def _do_nothing() -> None:
-    return None
 
 
 def weigh(value: Any) -> int:

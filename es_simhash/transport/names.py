@@ -18,9 +18,8 @@ def index_key(index: Index) -> str:
 
 def check_index(index: Index) -> str | list[str]:
     """
-    Return *index* if it names at least one index, alias, data stream or pattern; else raise an error.
-
-    A server would take an empty name for all indices. Selectors (``::``) are refused.
+    Return *index* if it names at least one index, alias, data stream or pattern; selectors (``::``) are refused.
+    A server would take an empty name for all indices.
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):

@@ -1,7 +1,7 @@
 """
 Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
 
-It reads a point in time (``view``), in one or several slices, or a scroll if a server has no usable one.
+It reads a point in time, in one or several slices, or a scroll if a server has no usable one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,102 @@ from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_sl
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import Call, Flow, Together, error_text, status_of
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, attempt, is_passing
-from es_simhash.transport.view import Cursor, Hits, View
+
+Hits = Sequence[Mapping[str, Any]]
+_LARGEST_PAGE = 2**31 - 1
+# OpenSearch: an index without any mapping does not know this field, and no document is in it.
+_BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
+
+
+class View:
+    """
+    A point in time, what may be missing from it, and how many hits it gives at once.
+    *pit*: its id, as the last answer gave it. *keep_alive*: seconds. *attempts*: for a page, before a refusal counts.
+    """
+
+    def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
+        self.is_opensearch = "pit_id" in opened
+        self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
+        self.keep_alive = f"{keep_alive}s"
+        self.largest_page = _LARGEST_PAGE
+        self.gaps = dict.fromkeys(find_gaps(opened))
+        self.ranked = False
+        self.attempts = 1
+
+    def order(self) -> list[dict[str, Any]]:
+        """
+        Return an order without ties, by shard and place in it: what ties with the last hit of a page would be lost.
+        OpenSearch numbers the shards of each index from 0, so the index is part of the order there.
+        """
+        score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
+        return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
+
+    def call(self, body: Mapping[str, Any]) -> Call:
+        """Return the call that searches in it."""
+        return Call("search", {"body": {**body, "pit": {"id": self.pit, "keep_alive": self.keep_alive}}})
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Note its id as an *answer* gives it."""
+        self.pit = answer.get("pit_id", self.pit)
+
+    def close(self) -> Call:
+        """Return the call that gives it back."""
+        body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
+        return Call("close_point_in_time", {"body": body})
+
+
+class Cursor:
+    """
+    How far one search, or one slice of it (*part*: its number, from 0, and their number), has been read in a view.
+    The ``size`` and order of *body* are set here. *is_ordered*: pages are read in order from the beginning.
+    """
+
+    def __init__(
+        self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
+    ) -> None:
+        number, slices = part
+        self._whole = body
+        self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
+        self._page = page
+        self._after: Any = None
+        self._is_ordered = is_ordered
+        self.asked = 0
+        self.is_open = True
+
+    @property
+    def whole(self) -> Cursor:
+        """A cursor for all slices of the search, from its beginning."""
+        return Cursor(self._whole, self._page)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing has been read."""
+        return self._after is None
+
+    def call(self, view: View) -> Call:
+        """Return the call that reads the next page."""
+        self.asked = min(self._page, view.largest_page)
+        self._is_ordered = self._is_ordered or self.asked < self._page
+        request = {**self._body, "size": self.asked}
+        if self._is_ordered:
+            request["sort"] = view.order()
+        if self._after is not None:
+            request["search_after"] = self._after
+        return view.call(request)
+
+    def must_order(self, hits: Hits) -> bool:
+        """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""
+        if self._is_ordered or len(hits) < self.asked:
+            return False
+        self._is_ordered = True
+        return True
+
+    def advance(self, hits: Hits) -> None:
+        """Go on after *hits*."""
+        self.is_open = len(hits) >= self.asked
+        if hits and self.is_open:
+            self._after = hits[-1]["sort"]
+
 
 logger = logging.getLogger("es_simhash")
 
@@ -40,10 +135,8 @@ PACED_SECONDS = 60
 @dataclass(frozen=True, slots=True)
 class Pass:
     """
-    One search, all hits of which are read in a view.
-
-    *body*: its ``size`` and order are set here. *likely*: how many hits there probably are; if they fit on one page
-    they are first read in no order, which is faster.
+    One search, all hits of which are read in a view; the ``size`` and order of *body* are set here.
+    *likely*: how many hits there probably are; those that fit on one page are first read in no order, which is faster.
     """
 
     body: Mapping[str, Any]
@@ -67,12 +160,9 @@ def read_pages(
 ) -> Flow[list[Gap]]:
     """
     Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
-
     The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. The flow of
-    *handle* is carried out before the next page is read. *ranked*: the highest score comes first, if the server
-    can do that.
-
-    *passes* are read instead of *body*, one after another, if the server keeps one view of the index for all of
+    *handle* is carried out before the next page is read. *ranked*: the highest score comes first, if the server can do
+    that. *passes* are read instead of *body*, one after another, if the server keeps one view of the index for all of
     them. Each is asked for when the one before has been read.
     """
     options = {} if routing is None else {"routing": routing}
@@ -117,12 +207,10 @@ def read_slices(
 ) -> Flow[list[Gap]]:
     """
     Give every hit of *body* to *handle*, several slices at once, and return why some may be missing.
-
-    *handle* gets the hits of a page of every slice, and the calls that read the next pages. Its flow must carry
-    these out, together with its other work, and return their answers. *page* is for each slice, and becomes
-    smaller if ``max_result_window`` is. A page that the server is too busy for is asked for again.
-    *documents_per_second*: with a limit, pages are smaller and the view stays open longer, so that it does not end
-    between two pages.
+    *handle* gets the hits of a page of every slice, and the calls that read the next pages. Its flow must carry these
+    out, together with its other work, and return their answers. *page* is for each slice, and becomes smaller if
+    ``max_result_window`` is. A page that the server is too busy for is asked for again. With *documents_per_second*,
+    pages are smaller and the view stays open longer, so that it does not end between two pages.
     """
     keep_alive = KEEP_ALIVE_SECONDS
     if documents_per_second is not None:
@@ -150,10 +238,9 @@ def read_part(
     index: Index, body: Mapping[str, Any], handle: Handle, *, view: View | None, page: int, part: tuple[int, int]
 ) -> Flow[list[Gap]]:
     """
-    Give every hit of the slice *part*, its number from 0 and the number of slices, to *handle*.
-
-    *view*: of :func:`open_ordered_view`, the same for all slices. If it is ``None``, each slice is scrolled, and
-    sees the index as it is when its reading begins. The rest is as for :func:`read_pages`.
+    Give every hit of the slice *part*, its number and the number of slices, to *handle*; else as :func:`read_pages`.
+    *view*: of :func:`open_ordered_view`, the same for all slices. If it is ``None``, each slice is scrolled, and sees
+    the index as it is when its reading begins.
     """
     if view is None:
         sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
@@ -168,7 +255,6 @@ def read_part(
 def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
     """
     Open a view that several programs can read at once; it ends after *keep_alive* seconds without a read.
-
     ``None`` if there is no point in time, or the server keeps no order in one, as OpenSearch before 3.3.
     """
     view = yield from open_view(index, keep_alive)
@@ -183,9 +269,8 @@ def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
 
 def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
     """
-    Open a point in time; ``None`` if there is none: too old a server, no right to one, a shard missing.
-
-    It ends after *keep_alive* seconds without a read. *options*: further arguments of the request.
+    Open a point in time, which ends after *keep_alive* seconds without a read.
+    ``None`` if there is none: too old a server, no right to one, a shard missing.
     """
     arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
     try:

@@ -21,12 +21,10 @@ from es_simhash.errors import count
 class Call:
     """
     One request to the server; answered by the response as plain values.
-
-    *api*: a name of this project; ``client/dialects.py`` knows how each client spells it.
-    *opens*: it opens something on the server that only its answer names. A cancellation meanwhile is thrown in at
-    the next request, so that the flow can close what was opened.
-    *raw_source*: a multi-get answers each ``_source`` as the text that the server sent. Such a call must not be the
-    first request of an operation.
+    *api*: a name of this project; ``client/dialects.py`` knows how each client spells it. *opens*: it opens something
+    on the server that only its answer names. A cancellation meanwhile is thrown in at the next request, so that the
+    flow can close what was opened. *raw_source*: a multi-get answers each ``_source`` as the text that the server sent;
+    not for the first request of an operation.
     """
 
     api: str
@@ -37,11 +35,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """
-    Several calls at once; answered by a list in their order, in which a failed call is its exception.
-
-    Work for the processor may be among them, to be done while the server is busy.
-    """
+    """Several calls at once, and work meanwhile; answered by a list in order, where a failure is its exception."""
 
     calls: Sequence[Call | Compute]
     concurrency: int = 4

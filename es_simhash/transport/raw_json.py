@@ -11,8 +11,6 @@ from es_simhash.errors import InvalidInputError, shorten
 
 # The values are thrown away, so no number is converted; a conversion would refuse very long numbers.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
-
-
 _ABSENT = object()
 
 
@@ -29,7 +27,6 @@ Mapping.register(JsonText)
 class JsonObject(dict[str, Any]):
     """
     A JSON object with the text that it was read from.
-
     A value that is the very same object (``is``) in *given*, which was read, is written as its text.
     """
 
@@ -58,7 +55,6 @@ class JsonObject(dict[str, Any]):
 def keep_text(given: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """
     Return *values*, which were made of *given*, with the text of *given* if that has one.
-
     >>> given = read_json('{"price": 1.10}')
     >>> keep_text(given, {**given, "n": 1}).to_json()
     '{"price": 1.10, "n": 1}'
@@ -86,7 +82,6 @@ def _write(given: Mapping[str, Any], now: Mapping[str, Any], text: str) -> str:
 def read_json(text: str | bytes) -> Any:
     """
     Return the JSON value of *text*; an object remembers its text.
-
     ValueError is raised also for what a server would refuse: a key twice in an object, NaN, Infinity.
     """
     if isinstance(text, bytes):
@@ -137,7 +132,6 @@ def end_of_value(text: str, at: int) -> int:
 def join_members(members: Mapping[str, str]) -> str:
     """
     Return the JSON object with these values, which are JSON themselves, on one line.
-
     Line feeds and carriage returns become spaces: in valid JSON they stand only between values.
     """
     text = ", ".join(f"{json.dumps(key)}: {value}" for key, value in members.items())

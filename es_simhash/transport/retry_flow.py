@@ -1,5 +1,5 @@
 """
-Repeats requests, and refreshes: which refusals are temporary, how long to wait, when to give up.
+Repeats requests, and refreshes: which refusals are temporary, how long to wait, when to give up, what to ask instead.
 
 Shards without any active copy are noticed at once, and named. A server waits a minute for such a shard before it
 refuses a write or a refresh, which is longer than clients wait for an answer.
@@ -7,35 +7,27 @@ refuses a write or a refresh, which is longer than clients wait for an answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, sentences
+from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
 from es_simhash.transport.names import Index, index_key
-from es_simhash.transport.protocol import Call, Flow, Wait, status_of
+from es_simhash.transport.protocol import Call, Flow, Request, Wait, status_of
 
 _T = TypeVar("_T")
-
 
 ATTEMPTS = 9
 """How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
 
-
 SHARD_ATTEMPTS = 5
 """How often a request is sent that fails because a shard has no active copy: within about 4 seconds."""
 
-
 FIRST_WAIT_SECONDS = 0.25
-
-
 LONGEST_WAIT_SECONDS = 30.0
-
-
 MOST_DOUBLINGS = 20
-
 
 # Too many requests, and what proxies and clusters answer while a node restarts.
 _PASSING = frozenset({429, 502, 503, 504})
@@ -76,10 +68,8 @@ def retry(
     work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, patience: Patience | None = None
 ) -> Flow[_T]:
     """
-    Return what *work* returns; repeat it while the server is busy or *is_done* refuses the result.
-
-    *work* makes a new flow for each attempt. The last result is returned even if it is not good enough. By default
-    there are nine attempts, five if a shard has no active copy.
+    Return what *work*, a new flow for each attempt, returns; repeat it while the server is busy or *is_done* says no.
+    The last result is returned even if it is not good enough. By default: nine attempts, five if a shard has no copy.
     """
     patience = patience or Patience()
     while True:
@@ -98,6 +88,11 @@ def retry(
         yield patience.wait()
 
 
+def send_once(request: Request) -> Flow[Any]:
+    """Return the answer to *request*."""
+    return (yield request)
+
+
 def attempt(call: Call) -> Flow[Any]:
     """Return the answer to *call*, sent once, or the exception that it failed with."""
     try:
@@ -106,13 +101,58 @@ def attempt(call: Call) -> Flow[Any]:
         return error
 
 
+def carry_out(flow: Flow[_T], request: Request, answer: Callable[[Request], Flow[Any]]) -> Flow[_T]:
+    """Carry *flow* out from *request*, its first one; each is answered by what *answer* returns or raises."""
+    while True:
+        found: Any = None
+        failure: BaseException | None = None
+        try:
+            found = yield from answer(request)
+        except BaseException as error:  # noqa: BLE001 -- the flow decides
+            failure = error
+        try:
+            request = flow.send(found) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+
+
 def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
     """Return the answer to *call*, sent again while the server is busy."""
+    return retry(lambda: send_once(call), patience=patience)
 
-    def send() -> Flow[Any]:
-        return (yield call)
 
-    return retry(send, patience=patience)
+def search_texts(
+    index: Index,
+    body: Mapping[str, Any],
+    fields: Sequence[str],
+    *,
+    source: Sequence[str] = (),
+    routing: str | None = None,
+    send: Callable[[Call], Flow[Any]] = send_once,
+) -> Flow[dict[str, Any]]:
+    """
+    Return the answer to *body*, whose hits have *fields* in ``_source`` or among their stored fields.
+    Costs a second search if an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all of
+    it, it returns none. *body* has no ``_source`` and no ``stored_fields``; *source* names more parts to return.
+    """
+    request = text_body(body, fields, source=source)
+    arguments = {"index": index} | ({} if routing is None else {"routing": routing})
+    try:
+        answer: dict[str, Any] = yield from send(Call("search", {**arguments, "body": request}))
+    except Exception as error:
+        if not is_source_refused(error):
+            raise
+    else:
+        if not is_source_refused(find_gaps(answer)):
+            return answer
+    whole: dict[str, Any] = yield from send(Call("search", {**arguments, "body": {**request, "_source": True}}))
+    return whole
+
+
+def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the search *body* of hits that carry *fields*, as :func:`search_texts` sends it first."""
+    return {**body, "_source": [*fields, *source], "stored_fields": list(fields)}
 
 
 LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": {}}}
@@ -122,9 +162,8 @@ LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": 
 def check_shards(index: Index) -> Flow[None]:
     """
     Raise IncompleteSearchError if a shard of *index* has no active copy, after a few seconds for it to start.
-
-    Cost: one search without hits. A user who may not search is not checked. The error names the shard if the user
-    may see the cluster's health.
+    Cost: one search without hits; a user who may not search is not checked. One who may see the cluster's health is
+    told which shard it is.
     """
     missing = yield from retry(
         lambda: _find_missing(index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
@@ -154,16 +193,13 @@ def _name_missing(index: Index) -> Flow[str]:
     missing = [
         f"shard {number} of index {name}"
         for name, each in sorted((answer.get("indices") or {}).items())
-        for number in _inactive(each.get("shards") or {})
+        for number, shard in sorted((each.get("shards") or {}).items())
+        if not shard.get("active_shards")
     ]
     if not missing:
         return ""
     more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
     return f"{missing[0]}{more} has no active copy"
-
-
-def _inactive(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [number for number, shard in sorted(shards.items()) if not shard.get("active_shards")]
 
 
 def now() -> str:
@@ -174,9 +210,8 @@ def now() -> str:
 def refresh(index: Index) -> Flow[None]:
     """
     Make all that was written to *index* visible to searches, however busy the server is.
-
-    Cost: two requests, because shards without any active copy are looked for first. IncompleteSearchError is raised
-    if there is one, or if a shard cannot be refreshed.
+    Cost: two requests, because shards without any active copy are looked for first. IncompleteSearchError is raised if
+    there is one, or if a shard cannot be refreshed.
     """
     yield from check_shards(index)
 

@@ -19,14 +19,13 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, check_index, document_key
-from es_simhash.transport.pages_flow import HandleAhead, read_slices
+from es_simhash.transport.pages_flow import HandleAhead, Hits, read_slices
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting, were
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
-from es_simhash.transport.view import Hits
 from es_simhash.upkeep.judge import Judge, Judgement
 from es_simhash.upkeep.ledger import BackfillProgress, Ledger
 from es_simhash.upkeep.targets_flow import (

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from es_simhash.errors import InvalidInputError, LeaseError, shorten
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.positions_flow import Shard
-from es_simhash.mapping.primaries_flow import reads_primaries
+from es_simhash.mapping.shards_flow import Shard, reads_primaries
 from es_simhash.transport.names import Index, check_index, index_key, local_names
 from es_simhash.transport.protocol import Compute, Emit, Flow, Wait
 from es_simhash.transport.retry_flow import Patience, refresh

@@ -11,15 +11,14 @@ from es_simhash.groups.settings_flow import take_out
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, retired_markers
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import narrowed
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, local_names
-from es_simhash.transport.pages_flow import read_pages
+from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Flow, noting
 from es_simhash.transport.retry_flow import refresh
-from es_simhash.transport.view import Hits
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome

@@ -20,17 +20,31 @@ from es_simhash.transport.protocol import Call, Flow, error_text, status_of
 from es_simhash.transport.retry_flow import Patience, ask, attempt, is_passing
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
+logger = logging.getLogger("es_simhash")
+
+_CREATED, MISSING, CONFLICT, _TOO_LARGE, UNREADABLE = 201, 404, 409, 413, 503
+NO_INDEX = "index_not_found_exception"
+# Refusals that may come after the server has done the work.
+_UNSURE = frozenset({502, 503, 504})
+# An index of time series makes the ids of its documents itself.
+_NO_OWN_ID = "_id must be unset"
+# One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
+_INVALID = "action_request_validation_exception"
+# Others who change the same document are soon done.
+_CONFLICT_WAIT_SECONDS = 0.05
+_ATTEMPTS = 8
+
 Kinship: TypeAlias = Literal["own", "same", "other"]
+# From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
+Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
 
 
 def compare_created(sent: Any, found: Mapping[str, Any], *, prefix: str, is_unsure: bool) -> Kinship:
     """
     Say what a document is that was found when *sent* was to be created under its id.
-
-    ``"own"``: this operation created it; ``"same"``: it was there, and is equal apart from group fields;
-    ``"other"``: it differs, or cannot be compared. The moment of grouping in a grouped document tells our
-    document from an earlier one; without that moment, an equal document is ``"own"`` only if *is_unsure*: an
-    answer was lost.
+    ``"own"``: this operation created it; ``"same"``: it was there, and is equal apart from group fields; ``"other"``:
+    it differs, or cannot be compared. The moment of grouping in a grouped document tells our document from an earlier
+    one; without that moment, an equal document is ``"own"`` only if *is_unsure*: an answer was lost.
     """
     try:
         plain = json.loads(json.dumps(sent))
@@ -57,42 +71,19 @@ def _ungrouped(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {**document, prefix: own}
 
 
-logger = logging.getLogger("es_simhash")
-
-
-_CREATED, _MISSING, _CONFLICT, _TOO_LARGE = 201, 404, 409, 413
-
-
-# Refusals that may come after the server has done the work.
-_UNSURE = frozenset({502, 503, 504})
-
-
-# An index of time series makes the ids of its documents itself.
-_NO_OWN_ID = "_id must be unset"
-
-
-# One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
-_INVALID = "action_request_validation_exception"
-
-
 class Bulk:
     """
     Operations that go out in one bulk request, and in more requests until each of them has its outcome.
-
-    A document without an id gets one and is created, so sent again after a lost answer it is not written twice.
-    One that could not be created because its id exists is read and compared: a lost attempt may have written it.
-    Operations on one document keep their order: one that does not replace it waits for the outcomes of those
-    before it, and what was refused for load is not sent again after a later operation replaced or deleted it.
-    Without *repeats_scripts*, a script that the server may have run is not sent again (it may count twice),
-    unless it has ``if_seq_no``, with which the server runs it once.
+    A document without an id gets one and is created, so sent again after a lost answer it is not written twice. One
+    that could not be created because its id exists is read and compared: a lost attempt may have written it. Operations
+    on one document keep their order: one that does not replace it waits for the outcomes of those before it, and what
+    was refused for load is not sent again after a later operation replaced or deleted it. Without *repeats_scripts*, a
+    script that the server may have run is not sent again (it may count twice), unless it has ``if_seq_no``, with which
+    the server runs it once.
     """
 
     def __init__(
-        self,
-        operations: Sequence[Operation],
-        *,
-        prefix: str = DEFAULT_PREFIX,
-        repeats_scripts: bool = True,
+        self, operations: Sequence[Operation], *, prefix: str = DEFAULT_PREFIX, repeats_scripts: bool = True
     ) -> None:
         self._prefix = prefix
         self._repeats_scripts = repeats_scripts
@@ -119,10 +110,9 @@ class Bulk:
     def finish(self, answer: Any) -> Flow[list[Outcome]]:
         """Return the outcome of each operation, given the *answer* to the first request."""
         yield from self._take(self._waves[0], answer)
-        yield from self._repeat(self._waves[0])
-        yield from self._recognise(self._waves[0])
-        for wave in self._waves[1:]:
-            yield from self._send(wave)
+        for number, wave in enumerate(self._waves):
+            if number:
+                yield from self._send(wave)
             yield from self._repeat(wave)
             yield from self._recognise(wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
@@ -133,7 +123,7 @@ class Bulk:
             place
             for place in wave
             if (outcome := self.outcomes[place]) is not None
-            and outcome.status == _CONFLICT
+            and outcome.status == CONFLICT
             and outcome.index is not None
             and self._operations[place].kind == "create"
             and isinstance(self._operations[place].body, Mapping)  # JSON as text is compared by its sender
@@ -221,14 +211,14 @@ class Bulk:
     def _note(self, place: int, outcome: Outcome) -> None:
         """Note an *outcome*, unless it only says that the operation was carried out before, or must be changed."""
         operation = self._operations[place]
-        if outcome.status == _CONFLICT and place in self._asked:
+        if outcome.status == CONFLICT and place in self._asked:
             if outcome.id == operation.header["_id"]:
                 outcome = Outcome(outcome.id, outcome.index, 201)
             elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
                 self._change(place, Operation("index", operation.header, operation.body))
         elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
             self._change(place, self._asked[place])
-        elif outcome.status == _MISSING and operation.kind == "delete" and place in self._unsure:
+        elif outcome.status == MISSING and operation.kind == "delete" and place in self._unsure:
             outcome = Outcome(outcome.id, outcome.index, 200)
         if outcome.status in _UNSURE:
             self._unsure.add(place)
@@ -270,7 +260,7 @@ class Bulk:
                     self._changed.discard(place)
                 else:
                     waiting.append(place)
-            elif outcome.is_done or (operation.kind == "delete" and outcome.status == _MISSING):
+            elif outcome.is_done or (operation.kind == "delete" and outcome.status == MISSING):
                 later[id_] = outcome
         return waiting[::-1]
 
@@ -278,9 +268,7 @@ class Bulk:
 def _is_unserialisable(error: BaseException) -> bool:
     """
     Return whether the client could not turn an operation into JSON, and so has sent nothing.
-
-    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a
-    TypeError.
+    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
     """
     if all(each.__name__ != "SerializationError" for each in type(error).__mro__):
         return False
@@ -324,10 +312,9 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
 def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
-
-    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request
-    that is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any
-    other refusal is an outcome. A request that fails as a whole for another reason raises the client's exception.
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request that
+    is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any other refusal
+    is an outcome. A request that fails as a whole for another reason raises the client's exception.
     """
     if not operations:
         return []
@@ -348,23 +335,9 @@ def _outcome(item: Mapping[str, Any]) -> Outcome:
     return Outcome(id_, index, status, version=version)
 
 
-CONFLICT = 409
-MISSING = 404
-UNREADABLE = 503
-NO_INDEX = "index_not_found_exception"
-# Others who change the same document are soon done.
-_CONFLICT_WAIT_SECONDS = 0.05
-_ATTEMPTS = 8
-
-
-# From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
-Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
-
-
 def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the metadata of an operation that is carried out only on the version *found* of a document.
-
     The routing value is the one that the document has now: Elasticsearch keeps the one that an update names.
     """
     return {**document_key(found).header(), "if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
@@ -379,11 +352,10 @@ def rewrite(
 ) -> Flow[list[Outcome | None]]:
     """
     Read each document, and write what *change* makes of it, unless somebody else was faster; up to 8 times.
-
-    A document that was changed meanwhile, or could not be read, is read and judged again, so *change* may be
-    called again for it. *check* runs after documents were read and before anything is sent. An outcome is
-    ``None`` if nothing was to be done; its status is 404 for a document that is gone, 409 for one that others
-    kept changing, 503 for one that could not be read.
+    A document that was changed meanwhile, or could not be read, is read and judged again, so *change* may be called
+    again for it. *check* runs after documents were read and before anything is sent. An outcome is ``None`` if nothing
+    was to be done; its status is 404 for a document that is gone, 409 for one that others kept changing, 503 for one
+    that could not be read.
     """
     outcomes: list[Outcome | None] = [None] * len(places)
     waiting = list(range(len(places)))
@@ -408,10 +380,9 @@ def rewrite(
         if operations and check is not None:
             yield from check()
         sent = yield from send_bulk(list(operations.values()))
-        outcomes_now = dict(zip(operations, sent, strict=True))
-        for i, outcome in outcomes_now.items():
+        for i, outcome in zip(operations, sent, strict=True):
             outcomes[i] = outcome
-        waiting = unread + [i for i, outcome in outcomes_now.items() if outcome.status == CONFLICT]
+        waiting = unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
         if patience.is_spent:
             break
         if waiting:

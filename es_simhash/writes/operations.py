@@ -18,40 +18,22 @@ from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
-
-
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
 
-
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
+# fmt: off
 _METADATA = (
-    "dynamic_templates",
-    "if_primary_term",
-    "if_seq_no",
-    "list_executed_pipelines",
-    "pipeline",
-    "require_alias",
-    "require_data_stream",
-    "retry_on_conflict",
-    "routing",
-    "version",
-    "version_type",
+    "dynamic_templates", "if_primary_term", "if_seq_no", "list_executed_pipelines", "pipeline", "require_alias",
+    "require_data_stream", "retry_on_conflict", "routing", "version", "version_type",
 )
-
+# fmt: on
 
 HELPER_METADATA = ("_op_type", "_id", "_index", *(f"_{name}" for name in _METADATA), *_METADATA)
-"""
-Names that the clients' bulk helpers may take out of an action that is a dict.
-"""
-
+"""Names that the clients' bulk helpers may take out of an action that is a dict."""
 
 # Where an action has none of these, it is a document, perhaps with an id.
 _SPECIAL = frozenset({"_op_type", "_index", "_source", *(f"_{name}" for name in _METADATA)})
-
-
 _FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
-
-
 _NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 
 
@@ -86,11 +68,10 @@ def _words(error: Mapping[str, Any]) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """
-    A document that could not be read or changed.
-
-    *kind*: ``"refused"``: the server refused the write; ``"changed"``: others kept changing it; ``"missing"``:
-    there is no such document; ``"unreadable"``: the server could not read it now; ``"unusable"``: its content
-    cannot be used, such as a text that is a number. *status* is ``None`` if the server refused nothing.
+    A document that could not be read or changed; *status* is ``None`` if the server refused nothing.
+    ``"refused"``: the server refused the write; ``"changed"``: others kept changing it; ``"missing"``: there is no such
+    document; ``"unreadable"``: the server could not read it now; ``"unusable"``: its content, such as a number for a
+    text.
     """
 
     kind: FailureKind
@@ -169,10 +150,8 @@ def _check_metadata(name: str, value: Any) -> None:
 class Outcome:
     """
     The outcome of one operation; *error* is ``None`` if it was carried out.
-
-    *version*: sequence number and primary term, if the document was written. *is_dropped*: an ingest pipeline
-    dropped it. *is_same*: it was to be created, and a document with its id and content was there before. Both
-    have an *error* too.
+    *version*: sequence number and primary term, if the document was written. With an *error* too: *is_dropped*, by an
+    ingest pipeline; *is_same*: it was to be created, and a document with its id and content was there before.
     """
 
     id: str | None

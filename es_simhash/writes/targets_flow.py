@@ -18,14 +18,13 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
-from es_simhash.mapping.primaries_flow import reads_primaries
 from es_simhash.mapping.resolve_flow import agree
+from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Flow, error_text, status_of
 from es_simhash.transport.retry_flow import ask, refresh
-from es_simhash.transport.view import Hits
 
 PAGE = 500
 
@@ -34,12 +33,8 @@ PAGE = 500
 def find_copies(_context: Context, index: Index, ids: Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
     """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
     found: list[Mapping[str, Any]] = []
-
-    def take(hits: Hits) -> None:
-        found.extend(hits)
-
     yield from refresh(index)
-    check_whole((yield from read_each(index, {"query": {"ids": {"values": list(ids)}}}, take, page=PAGE)))
+    check_whole((yield from read_each(index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)))
     return found
 
 
@@ -59,21 +54,17 @@ def put_fields(call: Call, *, prefix: str) -> Flow[None]:
 
 logger = logging.getLogger("es_simhash")
 
-
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.
 _NO_ANSWER = (400, 401, 403, 404, 405)
-
-
 _ROLLOVER = re.compile("(.*-)([0-9]+)")
 
 
 def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Resolved]:
     """
     Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
-
-    No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user
-    may not ask is left out. Raises MappingError if no index behind it has the fields, or the next rollover would
-    create one without.
+    No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user may not
+    ask is left out. MappingError is raised if none of its indices has the fields, or its next rollover would create one
+    without.
     """
     if resolved.assumed is not None:
         return resolved
@@ -109,7 +100,6 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
 def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[dict[str, Mapping[str, Any]]]:
     """
     Return *mappings* with the mode of ``_source`` that index settings may give them; costs one request.
-
     A user who may not read settings gets them as they are.
     """
     if not mappings:
@@ -125,10 +115,7 @@ def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -
 
 
 def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
-    """
-    Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too; costs
-    one request.
-    """
+    """Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too: one request."""
     refuse_partial_sources((yield from read_source_modes(index, mappings)))
 
 
@@ -165,28 +152,20 @@ def _judge_template(context: Context, simulated: Mapping[str, Any], template: st
 def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     """
     Return the name of the index that a rollover of *alias* creates; ``None`` for an alias that is not rolled over.
-
-    *aliases*: answer of a get-alias request. An alias is taken to be rolled over if its write index ends in a
-    number.
+    *aliases*: answer of a get-alias request. An alias is taken to be rolled over if its write index ends in a number.
     """
     parts = _ROLLOVER.fullmatch(write_index(aliases, alias) or "")
     return None if parts is None else f"{parts[1]}{int(parts[2]) + 1:06d}"
 
 
 def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
-    """
-    Return the name of the index that a write to *alias* goes to, by the answer of a get-alias request, if
-    it says so.
-    """
+    """Return the index that a write to *alias* goes to, if the answer of a get-alias request says so."""
     named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
 def last_generation(names: Iterable[str]) -> str:
-    """
-    Return which of the backing indices of a data stream was made last; names differ before it by date and
-    product.
-    """
+    """Return the last backing index of a data stream; names differ before the number by date and product."""
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 
 

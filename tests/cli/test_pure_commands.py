@@ -13,7 +13,7 @@ from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.paste_esql import distance_source
 from es_simhash.lookup.plan_cost import explain_plan, plan_lookup
 from es_simhash.lookup.query import build_query, build_query_of
-from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
 

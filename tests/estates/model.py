@@ -16,7 +16,7 @@ from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from tests import reference
-from tests.reference_passages import passage_terms
+from tests.reference import passage_terms
 
 WORDS = (
     "the council approved a new bridge over the river on tuesday after long debate about its cost and noise",

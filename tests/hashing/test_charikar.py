@@ -10,7 +10,6 @@ import pytest
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import (
     block_neighbours,
-    block_terms,
     estimated_cosine,
     from_hex,
     hamming_distance,
@@ -142,11 +141,6 @@ def test_numpy_integers_are_integers():
     assert simhash(np.array([2**63], np.uint64)) == 2**63
 
 
-def test_distance():
-    """The distance is the number of differing bits."""
-    assert hamming_distance(0b00101110, 0b00001111) == 2
-
-
 def test_distances_without_bitwise_count(monkeypatch):
     """Numpy 1.26, which lacks bitwise_count, gives the same distances."""
     others = [0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF]
@@ -159,11 +153,6 @@ def test_estimated_cosine():
     """The estimate runs from 1 over 0 to -1."""
     assert [round(estimated_cosine(distance), 6) for distance in (0, 32, 64)] == [1, 0, -1]
     assert estimated_cosine(1, bits=2) == pytest.approx(0)
-
-
-def test_block_zero_is_the_most_significant():
-    """Blocks come in the order of the hexadecimal digits."""
-    assert block_terms(0x0123456789ABCDEF) == ("0123", "4567", "89ab", "cdef")
 
 
 def test_numbers_of_neighbours():

@@ -3,15 +3,18 @@
 import gzip
 import json
 import logging
+import math
 import subprocess
 import sys
 import unicodedata
+import zlib
 from pathlib import Path
 
 import pytest
 
 from es_simhash.hashing import (
     Scheme,
+    characters,
     features as feature_module,
     fingerprint,
     fingerprint_features,
@@ -21,8 +24,9 @@ from es_simhash.hashing import (
     to_hex,
 )
 from es_simhash.hashing.characters import UNASSIGNED, character_entries, normalise_text, to_codes
-from es_simhash.hashing.keywords import keyword_extractor
+from es_simhash.hashing.features import keyword_extractor
 from tests import reference
+from tools.build_characters import pack
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -61,12 +65,8 @@ def test_golden_vectors_against_the_oracle(case):
 @pytest.mark.skipif(unicodedata.unidata_version != "14.0.0", reason="the table is built with Unicode 14.0")
 def test_table_is_the_generated_one():
     """The shipped table of characters is exactly what its generator makes."""
-    from es_simhash.hashing import characters, characters_build
-
     shipped = Path(characters.__file__).with_name(characters.TABLE_FILE).read_bytes()
-    import zlib
-
-    assert zlib.decompress(shipped) == zlib.decompress(characters_build.pack())
+    assert zlib.decompress(shipped) == zlib.decompress(pack())
 
 
 def test_stability_of_normalisation_on_this_python():
@@ -147,8 +147,6 @@ def test_small_edits_stay_near():
 
 def test_logarithms_are_far_from_rounding():
     """No machine's logarithm can round to another fixed-point weight."""
-    import math
-
     for count, fixed in enumerate(feature_module.logarithms()[1:], 1):
         exact = 2**20 * (1 + math.log(count))
         assert abs(abs(exact - fixed) - 0.5) > 1e-6
@@ -249,19 +247,9 @@ other = [name for name in sys.modules if name.startswith("_es_simhash_jieba")]
 assert other and jieba.__name__ == "jieba"
 print(before[0])
 """
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-c",
-            "import warnings\nwith warnings.catch_warnings():\n    "
-            "warnings.simplefilter('ignore')\n    import jieba, jieba.posseg\n" + code,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    quietly = "import warnings\nwith warnings.catch_warnings():\n    warnings.simplefilter('ignore')\n    "
+    command = [sys.executable, "-W", "error", "-c", f"{quietly}import jieba, jieba.posseg\n{code}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     text = "云计算和大数据中心在北京大学里的石墨烯研究，龘靐齉爩"

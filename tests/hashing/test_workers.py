@@ -24,7 +24,6 @@ from es_simhash.hashing.pool import FingerprintPool, PoolSizes, split_texts
 
 TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
 
-
 # Processes pay from the first text on, and work comes in small parts.
 SOON = PoolSizes(enough=1, texts=50)
 # A text without features from which on processes pay.
@@ -237,10 +236,7 @@ def is_gone(group):
 
 
 def test_ctrl_c(tmp_path):
-    """
-    Ctrl-C, which all processes of a terminal get, ends everything, the caller's own traceback last; a process that is
-    hit while Python itself starts has one too.
-    """
+    """Ctrl-C, which all processes of a terminal get, ends everything, the caller's own traceback last."""
     process = begin(tmp_path, SCRIPT)
     assert process.stdout.readline() == "begun\n"
     os.killpg(process.pid, signal.SIGINT)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from es_simhash.lookup.find_flow import find
 from es_simhash.lookup.options import Options
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.context import Context, IndexStats
 from tests.transport.by_hand import drive
 
 

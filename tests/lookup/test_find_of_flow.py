@@ -6,8 +6,7 @@ from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError,
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.options import Options, Verification
 from es_simhash.lookup.verify_flow import fetch_text
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from tests.transport.by_hand import ServerError, drive
 from tests.transport.fake_server import WHOLE, Candidates

@@ -10,8 +10,7 @@ from es_simhash.lookup.find_flow import find
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.options import LookupRequest, Options, Sizes
 from es_simhash.lookup.plan import make_plan
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.context import Context, IndexStats
 from tests.servers.support import planted
 from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
 from tests.transport.fake_server import WHOLE, FakeServer

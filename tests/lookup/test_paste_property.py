@@ -11,7 +11,7 @@ from es_simhash.lookup.paste import block_condition, plan_to_paste, write_kql
 from es_simhash.lookup.paste_esql import write_condition
 from es_simhash.lookup.plan_cost import explain_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.mapping.limits import Limits
+from es_simhash.mapping.context import Limits
 from tests.languages import kql, run_esql
 from tests.lookup.test_plan_property import fingerprints, matches
 

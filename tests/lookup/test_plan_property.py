@@ -6,7 +6,7 @@ from es_simhash.hashing import block_neighbours, split_blocks
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.plan_cost import explain_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.mapping.limits import Limits
+from es_simhash.mapping.context import Limits
 
 fingerprints = st.integers(0, 2**64 - 1)
 

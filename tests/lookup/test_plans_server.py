@@ -20,8 +20,7 @@ from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run as run_flow
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.options import Options, Sizes
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.context import Context, IndexStats, Limits
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
 

@@ -6,8 +6,7 @@ from es_simhash import build_mapping
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.options import Options
 from es_simhash.lookup.plan import make_plan
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits import IndexStats, Limits
+from es_simhash.mapping.context import Context, IndexStats, Limits
 from tests.lookup.looking import look
 from tests.transport.by_hand import ServerError, drive
 from tests.transport.fake_server import Candidates

@@ -5,13 +5,12 @@ import copy
 import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
-from es_simhash.mapping.confirmation_flow import SettingsChanged, confirm, send_confirmed, with_settings
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
-from es_simhash.mapping.resolve_flow import read_index_settings
-from es_simhash.transport.protocol import Call, Together
-from tests.transport.by_hand import ServerError
+from es_simhash.mapping.resolve_flow import SettingsChanged, confirm, read_index_settings, send_confirmed, with_settings
+from es_simhash.transport.protocol import Call
+from tests.transport.by_hand import ServerError, carry_out
 from tests.transport.fake_server import unmarked
 
 OTHER = "shingles-1"
@@ -38,6 +37,7 @@ class Estate:
         self.refuses_sort = False
         self.search_seconds = 0.0
         self.calls = []
+        self.meddle = None
         self.context = Context(clock=lambda: self.now)
         self.settings = self.carry_out(read_index_settings(self.context, "i"))
         self.calls.clear()
@@ -45,11 +45,17 @@ class Estate:
     def answer(self, call):
         self.calls.append(call.api)
         if call.api == "get_mapping":
-            return {"i": {"mappings": self.mapping}}
+            answer = {"i": {"mappings": self.mapping}}
+            meddle, self.meddle = self.meddle, None
+            if meddle is not None:
+                meddle()
+            return answer
         self.now += self.search_seconds
         body = call.arguments["body"]
         searches = [body] if call.api == "search" else body[1::2]
         answers = [self.answer_search(each) for each in searches]
+        if call.api == "search" and "error" in answers[0]:
+            return ServerError(400, answers[0]["error"])
         return answers[0] if call.api == "search" else {"responses": answers}
 
     def answer_search(self, body):
@@ -60,39 +66,13 @@ class Estate:
             return {"_shards": {"total": 2, "failed": 1, "failures": [{"reason": {"reason": words}}]}, "hits": {}}
         return {"error": words} if words else {"_shards": {"total": 2, "failed": 0}, "hits": {}}
 
-    def carry_out(self, flow, meddle=None):
-        answer = None
-        while True:
-            try:
-                request = flow.send(answer)
-            except StopIteration as stop:
-                return stop.value
-            calls = request.calls if isinstance(request, Together) else [request]
-            answers = [self.answer(each) for each in calls]
-            if not isinstance(request, Together) and "error" in answers[0]:
-                flow = _thrown(flow, ServerError(400, answers[0]["error"]))
-                answers = [None]
-            answer = answers if isinstance(request, Together) else answers[0]
-            if meddle is not None:
-                meddle()
+    def carry_out(self, flow):
+        return carry_out(flow, self.answer).result
 
     def search(self, meddle=None):
-        return self.carry_out(send_confirmed(self.context, "i", SEARCH, settings=self.settings), meddle)
-
-
-def _thrown(flow, error):
-    """Return a flow that goes on after *error* was thrown into *flow*."""
-    try:
-        request = flow.throw(error)
-    except StopIteration as stop:
-        return stop.value
-    answer = yield request
-    while True:
-        try:
-            request = flow.send(answer)
-        except StopIteration as stop:
-            return stop.value
-        answer = yield request
+        """Search; *meddle* is called when the mapping was answered for the first time."""
+        self.meddle = meddle
+        return self.carry_out(send_confirmed(self.context, "i", SEARCH, settings=self.settings))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.mapping.meta import IndexSettings, build_settings, marker_name
 from es_simhash.passages.query import candidates_query, terms_query
-from tests import reference_passages
+from tests import reference
 
 VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))
 
@@ -33,7 +33,7 @@ def test_golden_terms():
 @pytest.mark.parametrize("name", ["one word", "99 letters", "chinese", "mixed"])
 def test_golden_terms_against_the_oracle(name):
     """The vectors are what the slow oracle says."""
-    assert reference_passages.passage_terms(VECTORS["texts"][name]) == VECTORS["terms"][name]
+    assert reference.passage_terms(VECTORS["texts"][name]) == VECTORS["terms"][name]
 
 
 def test_the_record_of_passages():

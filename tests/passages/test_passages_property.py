@@ -7,9 +7,9 @@ from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import normalise_with_positions
 from es_simhash.passages.compare import Question, compare_passages
 from es_simhash.texts.measures import compare_texts
-from tests import reference, reference_passages
+from tests import reference
 from tests.hashing.test_oracle_property import TEXTS
-from tests.hashing.test_winnowing_property import PURE, texts
+from tests.hashing.test_passages_property import PURE, texts
 
 # A passage shows a character with its marks, of which the run may have only a part: here there are no marks.
 PARTS = texts(scripts=PURE)
@@ -32,7 +32,7 @@ def _covered(question, other, letters):
     """Return the normalised characters of *question* that stand in a shared run of so many letters or more."""
     covered = set()
     for start in range(len(question)):
-        run = reference_passages.run_of_letters(question[start:], letters)
+        run = reference.run_of_letters(question[start:], letters)
         if run is not None and run in other:
             end = start + len(run)
             while end < len(question) and question[start : end + 1] in other:

@@ -1,15 +1,171 @@
-"""The ingest pipeline as data: its tables, its size, and the schemes that it refuses."""
+"""
+The ingest pipeline without a server: its tables and script, and the calls in all our scripts.
 
+A server compiles a script only if it calls what its allow lists name, in the context of the script. No test can run a
+script on Elasticsearch, so a call that is new here must be looked up in its lists, and then be added to the table
+``tests/painless_names.tsv``.
+"""
+
+from __future__ import annotations
+
+import csv
 import json
+import re
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from es_simhash import InvalidInputError, SchemeError, build_pipeline, fingerprints, get_scheme, to_hex
+import es_simhash
+from es_simhash import (
+    InvalidInputError,
+    SchemeError,
+    build_distance_field,
+    build_pipeline,
+    fingerprints,
+    get_scheme,
+    to_hex,
+)
 from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, UNASSIGNED, character_entries
-from es_simhash.pipeline.probe import find_differences, probe_documents
-from es_simhash.pipeline.source import CODE_POINTS, character_tables, literal
+from es_simhash.ingest.actions import ActionRules, prepare_action
+from es_simhash.lookup.plan import LookupPlan
+from es_simhash.lookup.query import candidate_clauses
+from es_simhash.pipeline.source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
+from es_simhash.upkeep.remove_flow import _clear, _ungroup
+
+ROWS = list(
+    csv.DictReader(
+        (Path(__file__).parents[1] / "painless_names.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"
+    )
+)
+WORDS = {"if", "for", "while", "return", "else", "int", "long", "double", "boolean", "char"}
+# What follows a dot behind these is a key of a map.
+MAPS = {"params", "ctx", "_source"}
+
+
+def scripts():
+    """Return each of our scripts with its context."""
+    found = []
+    schemes = [get_scheme(f"shingles-{version}", size=size) for version in (1, 2) for size in (1, 2, 4, 16)]
+    schemes += [get_scheme("shingles", weighting=each) for each in ("linear", "log", "set")]
+    schemes += [get_scheme("weighted"), get_scheme("weighted", levels=5), get_scheme("weighted", seed=2**63)]
+    for scheme in schemes:
+        script = build_pipeline(scheme=scheme, text_field="body")["processors"][0]["script"]
+        found.append(("ingest", script["source"]))
+        found += [("filter", script["params"]["near"]), ("field", script["params"]["distance"])]
+    plan = LookupPlan(64, (), 0, script=True)
+    for given in ([1], [1, 2]):
+        found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
+    found += [(kind, build_distance_field(kind, 1)["script"]["source"]) for kind in ("runtime", "script")]
+    found += [("update", each({}, "simhash", script=True)["script"]["source"]) for each in (_clear, _ungroup)]
+    rules = ActionRules(("body",), "simhash", on_partial="clear")
+    action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
+    found.append(("update", prepare_action(action, rules).finish([])["script"]["source"]))
+    return [(context.replace("script", "field"), source) for context, source in dict.fromkeys(found)]
+
+
+def calls(source):
+    """Return the calls in *source*: the classes that the object may be of (empty if not known), name and arguments."""
+    text = re.sub(r"'[^']*'", "''", source)
+    own = set(re.findall(r"^[\w\[\]]+ (\w+)\(", text, re.MULTILINE))
+    declared = {}
+    for type_, name in re.findall(r"\b([A-Z]\w*|def)(?:\[\])* (\w+)\b", text):
+        declared.setdefault(name, set()).add(type_)
+    for match in re.finditer(r"(new )?(\.)?\b([A-Za-z_]\w*)(\()?", text):
+        made, dot, name, opened = match.groups()
+        number = arguments(text, match.end()) if opened else None
+        if made:
+            if opened:
+                yield {name}, "new", number
+        elif dot:
+            classes = receiver(text, match.start(), declared)
+            if classes is not None:
+                yield classes, name, number
+        elif opened and name not in own | WORDS:
+            yield {"-"}, name, number
+        elif name[0].isupper() and not text.startswith(".", match.end()):
+            yield {name}, "class", None
+
+
+def arguments(text, start):
+    """Return how many arguments a call has whose parenthesis is open before *start*."""
+    depth, number = 1, 0
+    for place in range(start, len(text)):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text[place], 0)
+        number += text[place] == "," and depth == 1
+        if not depth:
+            return number + 1 if text[start:place].strip() else 0
+    raise AssertionError(text[start:])
+
+
+def receiver(text, end, declared):
+    """Return the classes of what stands before *end*; empty if not known, ``None`` for a map whose key follows."""
+    depth, start = 0, end
+    while start and (depth or text[start - 1] in ")]" or re.match(r"[\w.]", text[start - 1])):
+        start -= 1
+        depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(text[start], 0)
+    before = text[start:end]
+    if cast := re.match(r"\(\((\w+)\) ", before):
+        return {cast[1]} if before.endswith(")") and before.count("(") - before.count("((") else set()
+    name = re.split(r"[\[(]", before)[0]
+    if before in MAPS or (name.rpartition(".")[2] in MAPS and "(" not in before and "[" not in before):
+        return None if not text[end + 1 :].lstrip("_abcdefghijklmnopqrstuvwxyz").startswith("(") else {"Map"}
+    if re.fullmatch(r"[A-Z]\w*", before):
+        return {before}
+    classes = declared.get(name, {"def"}) if "(" not in before else {"def"}
+    return set() if "def" in classes else classes
+
+
+@pytest.mark.parametrize("context", ["ingest", "filter", "field", "runtime", "update"])
+def test_every_call_is_in_the_table(context):
+    """With its number of arguments, for this context; and what nothing calls is not in the table."""
+    unknown, used = set(), set()
+    for kind, source in scripts():
+        if kind != context:
+            continue
+        for classes, name, number in calls(source):
+            shown = "" if number is None else str(number)
+            rows = [
+                place
+                for place, row in enumerate(ROWS)
+                if (row["name"], row["arguments"]) == (name, shown)
+                and context in row["contexts"].split()
+                and (not classes or row["class"] in classes)
+            ]
+            used.update(rows)
+            if not rows:
+                unknown.add((" ".join(sorted(classes)), name, shown))
+    assert unknown == set()
+    assert [row for place, row in enumerate(ROWS) if context in row["contexts"].split() and place not in used] == []
+
+
+def test_a_new_call_is_noticed():
+    """On a class of the table too, or with another number of arguments."""
+    known = {(row["class"], row["name"], row["arguments"]) for row in ROWS}
+    for source in ("String s = ''; s.strip()", "Long.toString(1, 16)", "new TreeMap()", "sha1('')", "doc['a'].min"):
+        found = [(classes, name, number) for classes, name, number in calls(source) if name != "class"]
+        [(classes, name, number)] = found
+        rows = [row for row in known if row[1:] == (name, str(number) if number is not None else "")]
+        assert not [row for row in rows if not classes or row[0] in classes], source
+
+
+def test_no_other_file_has_a_script():
+    """A script that is elsewhere would not be held to the table."""
+    root = Path(es_simhash.__file__).parent
+    holders = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r'"lang"[:,] "painless"', path.read_text(encoding="utf-8"))
+    }
+    assert holders == {
+        "upkeep/remove_flow.py",
+        "ingest/actions.py",
+        "lookup/paste_esql.py",
+        "lookup/query.py",
+        "pipeline/build.py",
+    }
+
 
 MARKS = {"N": UNASSIGNED, "C": COMBINES, "M": COMBINES, "X": EXPANDS, "D": DROPPED, "S": SEPARATOR}
 

@@ -22,7 +22,7 @@ from es_simhash import (
     to_hex,
 )
 from es_simhash.pipeline.source import LONGEST
-from tests.pipeline_texts import hostile_texts
+from tests.pipeline.hostile import hostile_texts
 from tests.servers.fixtures import make_client
 from tests.servers.servers import send
 from tests.servers.support import ONE_SHARD, found_in, numbered, simulate, texts

@@ -11,7 +11,7 @@ from es_simhash import InvalidInputError, Limits, estimate_size, explain_plan
 from es_simhash.cli import app
 from es_simhash.cli.commands.size import show_bytes, show_count
 from es_simhash.cli.parameter_types import parse_bytes, parse_count
-from es_simhash.mapping.limits import IndexStats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.quality.sizing import IndexSize, estimate_growth
 
 

@@ -29,8 +29,8 @@ def failed(result, *parts):
 
 def stop(server, word, number, sent, *arguments):
     """
-    Run a command that gets the signal *sent* after the request *number* whose path has *word*; return what it said and
-    the command that it named, for the server itself.
+    Run a command that gets the signal *sent* after the request *number* whose path has *word*.
+    Return what it said, and the command that it named, for the server itself.
     """
     with signalling_proxy(server.url, word, number, sent) as proxy:
         command = [*PROGRAM, *arguments, "--url", proxy.url.replace("://", "://somebody:secret@")]

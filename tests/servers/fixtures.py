@@ -80,10 +80,7 @@ def get_templates(request):
 
 @pytest.fixture(scope="session", params=["secured"])
 def secured():
-    """
-    A running OpenSearch with the security plugin, for all tests of the session: each takes index names of
-    its own.
-    """
+    """A running OpenSearch with the security plugin for the session: each test takes index names of its own."""
     try:
         server = secured_server()
     except (EmbeddedServerError, MissingDependencyError) as error:
@@ -97,8 +94,7 @@ def secured():
 @pytest.fixture(scope="session", params=PRODUCTS[: 1 + (ROUNDS > 2)], ids="cluster of {}".format)
 def cluster(request):
     """
-    Three nodes for all tests of the session: each takes index names of its own, and starts the nodes that it stopped.
-
+    Three nodes for the session: each test takes index names of its own, and starts the nodes that it stopped.
     Tests start one cluster, `make faults` one of each product.
     """
     with embedded_cluster(request.param, nodes=3) as cluster:
@@ -193,10 +189,7 @@ def client(mode, request):
 
 @pytest.fixture
 def call(runner):
-    """
-    Return a function that waits for what a client's method gave: a coroutine for its result, an async iterator for a
-    list; anything else is returned as it is.
-    """
+    """Return a function that waits for a coroutine, or for an async iterator's list, and returns all else as it is."""
     return functools.partial(_wait_for, runner)
 
 

@@ -19,22 +19,10 @@ THEMES = {
 
 # The intervals that both products choose from: up to the first number of milliseconds the second.
 _INTERVALS = [
-    (500, "100ms"),
-    (5_000, "1s"),
-    (7_500, "5s"),
-    (15_000, "10s"),
-    (45_000, "30s"),
-    (180_000, "1m"),
-    (450_000, "5m"),
-    (1_200_000, "10m"),
-    (2_700_000, "30m"),
-    (7_200_000, "1h"),
-    (21_600_000, "3h"),
-    (86_400_000, "12h"),
-    (604_800_000, "24h"),
-    (1_814_400_000, "1w"),
-    (3_628_799_999, "30d"),
-]
+    (500, "100ms"), (5_000, "1s"), (7_500, "5s"), (15_000, "10s"), (45_000, "30s"), (180_000, "1m"),
+    (450_000, "5m"), (1_200_000, "10m"), (2_700_000, "30m"), (7_200_000, "1h"), (21_600_000, "3h"),
+    (86_400_000, "12h"), (604_800_000, "24h"), (1_814_400_000, "1w"), (3_628_799_999, "30d"),
+]  # fmt: skip
 _CALENDAR = {"1m", "1h", "1d", "1w", "1M", "1q", "1y"}
 
 
@@ -45,17 +33,9 @@ def spec_of(panel):
 
 def expand(request, *, product, span, context=None):
     """
-    Return the body that a product sends for the *request* of a panel.
-
-    Args:
-        request:
-            What stands below ``data.url``.
-        product:
-            ``"elasticsearch"`` or ``"opensearch"``: Kibana renames ``interval``, Dashboards leaves it.
-        span:
-            First and last moment chosen, in milliseconds since 1970.
-        context:
-            The filters of the dashboard, as ``must``, ``filter`` and ``must_not``.
+    Return the body that a product sends for the *request* of a panel, which stands below ``data.url``.
+    Kibana renames ``interval``, Dashboards leaves it. *span*: first and last moment chosen, in milliseconds since 1970.
+    *context*: the filters of the dashboard, as ``must``, ``filter`` and ``must_not``.
     """
     body = copy.deepcopy(request["body"])
     _replace(body["query"], product, span, context or {}, is_query=True)
@@ -108,10 +88,7 @@ def _iso(milliseconds):
 
 
 def with_answer(spec, answer, *, width=600, height=300, theme="light"):
-    """
-    Return the specification as a product gives it to Vega: the answer in place of the search, its size and
-    colours.
-    """
+    """Return the specification as a product gives it to Vega: the answer instead of the search, size and colours."""
     colours = THEMES[theme]
     drawn = copy.deepcopy(spec)
     drawn["data"][0].pop("url")

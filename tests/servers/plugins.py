@@ -18,14 +18,7 @@ LOCKS = Path(__file__).with_name("locked")
 
 
 class PluginServer(EmbeddedServer):
-    """
-    An OpenSearch server with one more plugin.
-
-    Args:
-        plugin:
-            Name of a lock file: ``"security"`` or ``"search-pipeline-common"``. The lock file decides the version of
-            the server. The other arguments are those of :class:`EmbeddedServer`.
-    """
+    """An OpenSearch server with the *plugin* of one lock file, which decides the server's version."""
 
     def __init__(self, plugin: str, **options: Any) -> None:
         self._plugin = json.loads((LOCKS / f"{plugin}.json").read_text("utf-8"))

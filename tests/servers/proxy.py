@@ -15,21 +15,8 @@ _OWN = {"connection", "transfer-encoding", "content-length", "content-encoding",
 
 class SignallingProxy(ThreadingHTTPServer):
     """
-    Forwards every request.
-
-    Attributes:
-        pid:
-            The process to signal; set it before that process can reach the request.
-        word:
-            What the path of the request contains.
-        number:
-            Which of these requests, from 1, is followed by the signal.
-        signal:
-            The signal.
-        seen:
-            How many such requests came.
-        began:
-            Set once *pid* is known.
+    Forwards every request; after the *number*-th, from 1, whose path has *word*, the process *pid* gets *signal*.
+    Set *pid*, and then *began*, before that process can reach the request. *seen*: how many such requests came.
     """
 
     daemon_threads = True

@@ -9,11 +9,12 @@ from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.indices_flow import RemovalSizes
 from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD, send_lines
+from tests.servers.support import ONE_SHARD, read_all, send_lines
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost and its use."
 OTHER = "Rain is expected in the north until Friday evening, and snow above a thousand metres in the mountains."
 ALL = {"max_share": 1.0}
+sources = read_all
 
 
 def fill(server, index, simhash, documents, *, settings=ONE_SHARD, mappings=None):
@@ -34,13 +35,6 @@ def copies(count):
         found[f"b{number:04d}"] = TEXT.upper()
         found[f"s{number:04d}"] = OTHER + "!"
     return found
-
-
-def sources(server, index):
-    """Return the text of each document's ``_source``, by id, as the server has it."""
-    server.request("POST", f"/{index}/_refresh")
-    answer = server.request("POST", f"/{index}/_search", {"size": 10_000, "query": {"match_all": {}}})
-    return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
 
 
 def archived(path):

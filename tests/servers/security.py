@@ -33,15 +33,7 @@ HEALTH_SECONDS = 10.0
 
 
 class SecuredServer(PluginServer):
-    """
-    An OpenSearch server with TLS and users.
-
-    Attributes:
-        ca_path:
-            The certificate to trust, PEM.
-        login:
-            User name and password of the administrator.
-    """
+    """An OpenSearch with TLS, whose certificate is in *ca_path*, and users, of whom *login* is the administrator."""
 
     login = LOGIN
 
@@ -62,12 +54,7 @@ class SecuredServer(PluginServer):
         return connection, {"Authorization": f"Basic {login}"}
 
     def configuration(self) -> dict[str, Any]:
-        """
-        Return the configuration of a server with the plugin, and write its certificate and its users.
-
-        Raises:
-            EmbeddedServerError: If a file cannot be downloaded, or the certificate cannot be made.
-        """
+        """Return the configuration of a server with the plugin, and write its certificate and its users."""
         config = super().configuration()
         folder = self.data / "config"
         _write_certificate(self._java, folder)

@@ -30,7 +30,6 @@ VERSIONS = "ES_SIMHASH_TEST_VERSIONS"
 # With 1, a server that cannot be had fails the tests that need it; without, they are skipped.
 REQUIRED = "ES_SIMHASH_REQUIRE_SERVERS"
 
-
 # A little more than an embedded server may take to start.
 START_SECONDS = 200
 
@@ -41,15 +40,7 @@ class NoServerError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """
-    A running server that tests may use.
-
-    Attributes:
-        pid:
-            Process id of an embedded server, ``None`` for one that was there before.
-        data:
-            Folder of an embedded server.
-    """
+    """A running server that tests may use; *pid* and *data* (its folder) are those of an embedded one."""
 
     product: str
     version: str
@@ -63,12 +54,7 @@ class Server:
         return cls(embedded.product, embedded.version, embedded.url, embedded.pid, str(embedded.data))
 
     def request(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> Any:
-        """
-        Send a request and return the decoded answer, ``None`` for a 404 that is expected.
-
-        Raises:
-            AssertionError: If the answer is an error.
-        """
+        """Send a request and return the decoded answer, ``None`` for a 404 that is expected."""
         status, answer, _ = send(self.url, method, path, body)
         if status == 404 and missing_ok:
             return None
@@ -119,12 +105,7 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
 
 
 def detect(url: str) -> Server:
-    """
-    Return what answers at *url*.
-
-    Raises:
-        NoServerError: If nothing does, or something that is neither product.
-    """
+    """Return what answers at *url*; raise NoServerError if nothing does, or something that is neither product."""
     try:
         status, answer, headers = send(url, "GET", "/")
         if status != 200:  # a bare Elasticsearch node has no GET /
@@ -158,12 +139,7 @@ class Servers:
         self._started: list[EmbeddedServer] = []
 
     def get(self, product: str) -> Server:
-        """
-        Return the session's server of that product.
-
-        Raises:
-            NoServerError: If there is none; asked again, without a second attempt.
-        """
+        """Return the session's server of that product, or raise NoServerError, without a second attempt."""
         if product not in self._found:
             try:
                 self._found[product] = self._find(product)

@@ -89,9 +89,7 @@ def maven(monkeypatch):
 
     real = artifacts.require
     monkeypatch.setattr(
-        artifacts,
-        "require",
-        lambda name: SimpleNamespace(MavenContext=Context) if name == "jgo.maven" else real(name),
+        artifacts, "require", lambda name: SimpleNamespace(MavenContext=Context) if name == "jgo.maven" else real(name)
     )
     return fake
 

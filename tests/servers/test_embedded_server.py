@@ -1,4 +1,4 @@
-"""Embedded servers as they are: started, stopped, killed, started wrongly, and left alone by their parent."""
+"""Embedded servers as they are: started, stopped, killed, started wrongly, of an old version; and our fixtures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import json
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import elasticsearch
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from es_simhash import SimHashClient
+from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import embedded_server
 from tests.servers.servers import PRODUCTS, Server, is_required, send
@@ -164,3 +169,57 @@ def test_cluster_outlives_a_killed_node(cluster):
     cluster.await_health("green")
     assert len(other.request("GET", "/_nodes")["nodes"]) == 3
     other.remove("kept")
+
+
+OLDER = "8.19.21"
+
+
+@pytest.fixture
+def older():
+    """An Elasticsearch of the major version before the client's."""
+    if elasticsearch.__version__[0] < 9:
+        pytest.skip("needs elasticsearch-py 9 or newer")
+    with start("elasticsearch", version=OLDER) as server:
+        yield server
+
+
+@pytest.mark.faults
+def test_elasticsearch_8_refuses_a_client_for_9(older, monkeypatch):
+    """The library passes the client's 400 on; the command line names the client to install, in one line."""
+    with elasticsearch.Elasticsearch(older.url) as client, pytest.raises(elasticsearch.BadRequestError) as caught:
+        SimHashClient(client, scheme="shingles").find_near_dups("news", fingerprint=7)
+    assert "media_type_header_exception" in str(caught.value)
+    monkeypatch.setenv("ES_SIMHASH_URL", older.url)
+    for command in (["find", "news", "a text"], ["check", "news"], ["create", "news", "--text-field", "body"]):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1, result.output
+        [line] = result.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert "pip install 'elasticsearch>=8.12,<9'" in line
+
+
+def test_client_reaches_the_server_of_its_product(server, client, call, index):
+    """A document written through the client of either mode is found over plain HTTP."""
+    call(client.index(index=index, id="1", body={"text": "a"}, refresh=True))
+    assert server.request("GET", f"/{index}/_doc/1")["_source"] == {"text": "a"}
+    assert type(client).__module__.startswith({"opensearch": "opensearchpy"}.get(server.product, server.product))
+
+
+def test_removing_leaves_other_indices_alone(server, index):
+    """Clean-up deletes what starts with the test's index name, and nothing else."""
+    for name in (index, f"{index}-more", f"other-{index}"):
+        server.request("PUT", f"/{name}")
+    server.remove(index)
+    assert list(server.request("GET", f"/*{index}*")) == [f"other-{index}"]
+    server.request("DELETE", f"/other-{index}")
+
+
+def test_removing_takes_data_streams_too(opensearch):
+    """A data stream of the test's own goes, together with the indices behind it."""
+    name = f"test-{uuid.uuid4().hex}"
+    template = {"index_patterns": [f"{name}*"], "data_stream": {}, "priority": 500}
+    opensearch.request("PUT", f"/_index_template/{name}", template)
+    opensearch.request("PUT", f"/_data_stream/{name}")
+    opensearch.remove(name)
+    assert not opensearch.request("GET", f"/*{name}*?expand_wildcards=all")
+    opensearch.request("DELETE", f"/_index_template/{name}")

@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import SimHashClient
 from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD
+from tests.servers.support import ONE_SHARD, read_all
 
 
 def test_what_node_rewrites_stays(node, elasticsearch, documents, near):
@@ -30,10 +30,3 @@ def test_what_node_rewrites_stays(node, elasticsearch, documents, near):
             assert simhash.reconcile(index).changed == 0
     finally:
         elasticsearch.remove(index)
-
-
-def read_all(server, index):
-    """Return the sources of *index* by id."""
-    server.request("POST", f"/{index}/_refresh")
-    hits = server.request("POST", f"/{index}/_search", {"size": 10_000})["hits"]["hits"]
-    return {hit["_id"]: hit["_source"] for hit in hits}

@@ -20,17 +20,8 @@ MOST_WAITS = 200
 
 def drive(flow, answers, *, fail_at=None, failure=None):
     """
-    Carry *flow* out and return ``(result, calls, emitted)``.
-
-    Args:
-        flow:
-            The flow.
-        answers:
-            A function from a :class:`Call` to its answer; an exception it returns is thrown into the flow.
-        fail_at:
-            Number of the request, from 0, at which *failure* is thrown in place of its answer.
-        failure:
-            The exception to throw.
+    Carry *flow* out and return ``(result, calls, emitted)``; *answers* gives each call its answer, or an exception.
+    At the request number *fail_at*, from 0 and of any kind, *failure* is thrown in place of the answer.
     """
     calls, emitted = [], []
     step, answer, error = 0, None, None
@@ -74,25 +65,8 @@ class ServerError(Exception):
 @dataclass
 class Run:
     """
-    What became of a flow.
-
-    Attributes:
-        result:
-            What it returned.
-        error:
-            What it raised; ``None`` where it returned.
-        calls:
-            Every call in order, those that went out together included.
-        emitted:
-            What it emitted.
-        waits:
-            Its pauses, in seconds.
-        told:
-            What it told of its progress.
-        steps:
-            Number of requests it made, a group of calls being one.
-        hit:
-            Name of the call or function at which there was trouble; of several the first.
+    What became of a flow: what it returned, raised, called, emitted, waited (in seconds) and told.
+    *steps*: number of requests, a group of calls being one. *hit*: the call or function at which there was trouble.
     """
 
     result: Any = None
@@ -111,26 +85,11 @@ class Run:
 
 def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_at=None, meddle_at=None, meddle=None):
     """
-    Carry *flow* out against *store* and return the :class:`Run`.
-
-    Args:
-        flow:
-            The flow.
-        store:
-            What answers.
-        fail_at:
-            Number of the call, from 0, that fails with *failure*.
-        failure:
-            The exception; ``None`` for none.
-        is_late:
-            Whether the server has done what was asked before the failure, or the cancellation, comes.
-        cancel_at:
-            Number of the request of any kind, from 0, at which a cancellation is thrown in. While something is being
-            opened it comes at the request after, which is then not sent, as with the drivers.
-        meddle_at:
-            Number of the call before which *meddle* is called.
-        meddle:
-            What another program does to the store.
+    Carry *flow* out against *store*, which answers, and return the :class:`Run`.
+    The call number *fail_at*, from 0, fails with *failure*. At the request of any kind number *cancel_at* a
+    cancellation is thrown in. While something is being opened it comes at the request after, which is then not sent, as
+    with the drivers. *is_late*: the server has done what was asked before either comes. Before the call number
+    *meddle_at*, *meddle* does to the store what another program would.
     """
     run = Run()
 
@@ -215,8 +174,8 @@ def failures():
 
 def calls_to_fail(run, *, is_late):
     """
-    Yield the number of each call of an undisturbed run that may be failed: not that of a call which only reads where
-    the failure is late, because a server that has read is as it was.
+    Yield the number of each call of an undisturbed run that may be failed.
+    A call that only reads is none where the failure is late: a server that has read is as it was.
     """
     for number, call in enumerate(run.calls):
         if not is_late or call.opens or call.api not in READS:

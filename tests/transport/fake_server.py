@@ -29,38 +29,14 @@ def unmarked(**options):
 
 class FakeServer:
     """
-    One index with *documents*, all visible.
-
-    Args:
-        documents:
-            Sources by id; searches without another order sort by id.
-        has_pit, has_shard_doc:
-            Whether it has points in time, and sorts by ``_shard_doc``.
-        is_opensearch:
-            Whether it speaks of points in time as OpenSearch does.
-        window:
-            Most hits that a page may have.
-
-    Attributes:
-        open:
-            Points in time and scrolls that nobody has closed.
-        shards:
-            What the next searches say of their shards; the last stays.
-        refuse:
-            A function from the header of a bulk operation to the status it is refused with, or ``None``.
-        broken:
-            Ids whose copy cannot be read by a multi-get now.
+    One index with *documents*, sources by id, all visible; searches without another order sort by id.
+    It may lack points in time or the order ``_shard_doc``; a page has at most *window* hits. *open*: points in time and
+    scrolls that nobody has closed. *shards*: what the next searches say of their shards; the last stays. *refuse*: from
+    the header of a bulk operation to the status it is refused with. *broken*: ids that a multi-get cannot read now.
     """
 
     def __init__(
-        self,
-        documents=None,
-        *,
-        has_pit=True,
-        has_shard_doc=True,
-        is_opensearch=False,
-        window=10_000,
-        mapping=None,
+        self, documents=None, *, has_pit=True, has_shard_doc=True, is_opensearch=False, window=10_000, mapping=None
     ):
         self.mapping = mapping or build_mapping(text_field="body")
         self.mapping["properties"].setdefault("body", {"type": "text"})
@@ -268,12 +244,8 @@ class FakeServer:
 
 class Candidates(FakeServer):
     """
-    A server whose documents have these *fingerprints*, and all match the should clauses of a query: a test so decides
-    how many candidates there are. It only reads.
-
-    Attributes:
-        hits:
-            The documents as hits, with the numbers from 0 as ids.
+    A server that only reads, whose documents with these *fingerprints* all match the should clauses of a query.
+    A test so decides how many candidates there are. *hits*: the documents, with the numbers from 0 as ids.
     """
 
     def __init__(self, fingerprints, *, mapping=None, **options):

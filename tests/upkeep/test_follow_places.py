@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.mapping.positions_flow import NOTHING, Position, Shard
+from es_simhash.mapping.shards_flow import NOTHING, Position, Shard
 from es_simhash.upkeep.follow_changes_flow import SECONDS_OF_DAY, Places
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.mapping.positions_flow import Position, Shard
+from es_simhash.mapping.shards_flow import Position, Shard
 from es_simhash.upkeep.follow_changes_flow import Places
 
 SHARDS = {Shard("news", "uuid", number): Position(9, 9) for number in (0, 1)}

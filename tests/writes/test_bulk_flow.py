@@ -1,14 +1,14 @@
 """Bulk requests: what is refused for load is sent again, what is refused for good is told, nothing is lost."""
 
 import copy
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError
-from es_simhash.transport.protocol import Call, Wait
 from es_simhash.transport.retry_flow import ATTEMPTS, LONGEST_WAIT_SECONDS
-from es_simhash.writes.bulk_flow import Bulk, send_bulk
+from es_simhash.writes.bulk_flow import Bulk, compare_created, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, to_operation
 from tests.transport.by_hand import ServerError, carry_out
 
@@ -19,22 +19,14 @@ def operations(count):
 
 def send(sent, answer):
     """Carry *sent* out; return the outcomes, the ids of each request, and the waits in seconds."""
-    flow, requests, waits = send_bulk(sent), [], []
-    result, error = None, None
-    while True:
-        try:
-            request = flow.throw(error) if error else flow.send(result)
-        except StopIteration as stop:
-            return stop.value, requests, waits
-        result = error = None
-        if isinstance(request, Wait):
-            waits.append(request.seconds)
-            continue
-        assert isinstance(request, Call)
-        headers = [line["index"] for line in request.arguments["body"][::2]]
-        requests.append([header["_id"] for header in headers])
-        found = answer(len(requests) - 1, requests[-1])
-        result, error = (None, found) if isinstance(found, Exception) else (found, None)
+    requests = []
+
+    def store(call):
+        requests.append([line["index"]["_id"] for line in call.arguments["body"][::2]])
+        return answer(len(requests) - 1, requests[-1])
+
+    run = carry_out(send_bulk(sent), store)
+    return run.result, requests, run.waits
 
 
 def done(ids, statuses=None):
@@ -118,8 +110,7 @@ def test_a_request_refused_for_one_operation_is_halved(status, text):
 def test_load_in_a_half_is_tried_again():
     """Halving and waiting do not get in each other's way."""
     outcomes, _, waits = send(
-        operations(4),
-        lambda n, ids: ServerError(413) if len(ids) > 2 else ServerError(429) if n == 1 else done(ids),
+        operations(4), lambda n, ids: ServerError(413) if len(ids) > 2 else ServerError(429) if n == 1 else done(ids)
     )
     assert all(each.is_done for each in outcomes)
     assert len(waits) == 1
@@ -185,16 +176,9 @@ def test_a_document_that_a_pipeline_drops_is_not_done():
 
 class Documents:
     """
-    An index that carries operations out in order, and answers as *trouble* says.
-
-    Args:
-        trouble:
-            For each operation sent, one after another: ``None``; ``"busy"``: refused with 429; ``"unsure"``: carried
-            out, and answered with 503. Nothing goes wrong after its end.
-        rename:
-            What a pipeline makes of an id.
-        makes_ids:
-            Whether it refuses ids, as a time series does, and makes them of the field ``n``.
+    An index that carries operations out in order, and answers each of them as *trouble* says, until its end.
+    ``"busy"``: refused with 429; ``"unsure"``: carried out, and answered with 503. *rename*: what a pipeline makes of
+    an id. *makes_ids*: it refuses ids, as a time series does, and makes them of the field ``n``.
     """
 
     def __init__(self, trouble=(), *, rename=lambda id_: id_, held=(), makes_ids=False):
@@ -203,29 +187,22 @@ class Documents:
         self.trouble = iter(trouble)
         self.rename = rename
         self.requests = []
-        self.waits = []
 
     def carry_out(self, flow):
-        answer = None
-        while True:
-            try:
-                request = flow.send(answer)
-            except StopIteration as stop:
-                return stop.value
-            if isinstance(request, Wait):
-                self.waits.append(request.seconds)
-                answer = None
-                continue
-            if request.api == "mget":
-                asked = [each["_id"] for each in request.arguments["body"]["docs"]]
-                answer = {"docs": [{"found": each in self.docs, "_source": self.docs.get(each)} for each in asked]}
-                continue
-            lines, items = iter(request.arguments["body"]), []
-            for line in lines:
-                [(kind, header)] = line.items()
-                items.append(self._item(kind, header, None if kind == "delete" else next(lines)))
-            self.requests.append([(kind, item["_id"]) for each in items for kind, item in each.items()])
-            answer = {"items": items}
+        run = carry_out(flow, self)
+        self.waits = run.waits
+        return run.result
+
+    def __call__(self, call):
+        if call.api == "mget":
+            asked = [each["_id"] for each in call.arguments["body"]["docs"]]
+            return {"docs": [{"found": each in self.docs, "_source": self.docs.get(each)} for each in asked]}
+        lines, items = iter(call.arguments["body"]), []
+        for line in lines:
+            [(kind, header)] = line.items()
+            items.append(self._item(kind, header, None if kind == "delete" else next(lines)))
+        self.requests.append([(kind, item["_id"]) for each in items for kind, item in each.items()])
+        return {"items": items}
 
     def _item(self, kind, header, body):
         if self.makes_ids and header.get("_id") is not None:
@@ -266,11 +243,7 @@ def operation_lists(draw):
 
 @given(operation_lists(), st.lists(st.sampled_from([None, "busy", "unsure"]), max_size=8))
 def test_operations_on_one_document_keep_their_order(sent, trouble):
-    """
-    Whatever was refused for load, with or without effect: the index ends as if all had gone out one by one.
-
-    What would have been written one by one is reported as done.
-    """
+    """Whatever was refused for load, the index ends as if all had gone out one by one, and reports that as done."""
     one_by_one = Documents()
     statuses = [one_by_one.write(each.kind, each.header["_id"], each.body) for each in sent]
     index = Documents(trouble)
@@ -362,3 +335,34 @@ def test_a_script_that_may_have_run_is_not_sent_again(status, is_whole):
     assert [each.is_done for each in run.result] == [status == 429, True, True]
     assert run.result[0].status == (201 if status == 429 else status)
     assert len(run.calls) == 1
+
+
+OWN = {"fingerprint": "00", "group": "a", "at": "2026-01-01T00:00:00.000Z"}
+LATER = OWN | {"group": "b", "at": "2026-01-02T00:00:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "found", "is_unsure", "kinship"),
+    [
+        ({"n": 1, "simhash": OWN}, {"n": 1, "simhash": OWN}, False, "own"),
+        ({"n": 1, "simhash": OWN}, {"n": 1, "simhash": OWN}, True, "own"),
+        # The same moment with another content: another document of the same batch, or a pipeline's change.
+        ({"n": 1, "simhash": OWN}, {"n": 2, "simhash": OWN}, False, "other"),
+        ({"n": 1, "simhash": OWN}, {"n": 1, "by": "pipeline", "simhash": OWN}, True, "own"),
+        # Another moment: somebody wrote it before, whatever became of our attempt.
+        ({"n": 1, "simhash": OWN}, {"n": 1, "simhash": LATER}, True, "same"),
+        ({"n": 1, "simhash": OWN}, {"n": 1, "simhash": LATER}, False, "same"),
+        ({"n": 1, "simhash": OWN}, {"n": 2, "simhash": LATER}, True, "other"),
+        ({"n": 1, "simhash": OWN}, {"n": 1}, True, "other"),
+        # No moment: an equal document may be anybody's, unless an answer was lost.
+        ({"n": 1}, {"n": 1}, True, "own"),
+        ({"n": 1}, {"n": 1}, False, "same"),
+        ({"n": 1}, {"n": 2}, True, "other"),
+        ({"n": (1, 2)}, {"n": [1, 2]}, True, "own"),
+        # What cannot be compared is another document.
+        ({"n": datetime(2026, 1, 1, tzinfo=UTC)}, {"n": "2026-01-01T00:00:00Z"}, True, "other"),
+        ('{"n": 1}', {"n": 1}, True, "other"),
+    ],
+)
+def test_kinship(sent, found, is_unsure, kinship):
+    assert compare_created(sent, found, prefix="simhash", is_unsure=is_unsure) == kinship

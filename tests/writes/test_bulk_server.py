@@ -6,15 +6,14 @@ import uuid
 
 import pytest
 
-from es_simhash import SimHashClient, to_hex, with_fingerprints
+from es_simhash import AsyncSimHashClient, SimHashClient, to_hex, with_fingerprints
 from es_simhash.hashing import fingerprint
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
-from tests.servers.support import read_all, texts
+from tests.servers.support import ONE_SHARD, fill, open_contexts, read_all, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 OTHER = "Shares fell sharply after the company cut its forecast for the coming year."
-ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 
 
 def helpers_of(client):
@@ -64,8 +63,6 @@ def test_the_async_helper_takes_it(server, index, async_client, runner):
         yield {"_index": index, "_id": "2", "body": OTHER}
 
     async def main():
-        from es_simhash import AsyncSimHashClient
-
         simhash = AsyncSimHashClient(async_client)
         await simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         bulk = helpers_of(async_client).async_bulk
@@ -218,8 +215,6 @@ def test_a_server_that_is_down(index):
 
 def test_a_client_of_the_wrong_kind(sync_client, async_client):
     """Sync and async are told apart at once."""
-    from es_simhash import AsyncSimHashClient
-
     with pytest.raises(TypeError, match="use AsyncSimHashClient"):
         SimHashClient(async_client)
     with pytest.raises(TypeError, match="use SimHashClient"):
@@ -228,9 +223,6 @@ def test_a_client_of_the_wrong_kind(sync_client, async_client):
 
 def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
     """The point in time is closed, whenever the task is cancelled."""
-    from es_simhash import AsyncSimHashClient
-    from tests.servers.support import fill, open_contexts
-
     simhash = AsyncSimHashClient(async_client)
 
     async def main():
@@ -370,3 +362,15 @@ def test_one_document_that_no_request_can_hold(server, index, simhash, on_duplic
         assert "\n" not in reports[1].reason
     ids = [f"{place}{number}" for place in ("first", "last") for number in range(len(NOT_SENT))]
     assert sorted(read_all(server, index)) == ids
+
+
+def test_an_id_that_is_too_long_is_refused_alone(server, index, simhash):
+    """Both servers refuse the whole request; the others reach the index, and the reason reaches the caller."""
+    simhash.create_index(index, text_field="body")
+    ids = [f"{n}" for n in range(20)]
+    ids[7] = "x" * 513
+    written = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in ids]))
+    assert [each.position for each in written if each.action == "refused"] == [7]
+    assert "too long" in written[7].reason
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 19

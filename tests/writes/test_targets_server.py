@@ -1,8 +1,12 @@
 """Writing through an alias or a data stream whose indices, or the next of them, lack our mapping; on real servers."""
 
+import uuid
+from functools import partial
+
 import pytest
 
-from es_simhash import MappingError, build_component_template, build_index_template
+from es_simhash import MappingError, SimHashClient, build_component_template, build_index_template
+from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, numbered, read_all, texts
 
 
@@ -13,15 +17,20 @@ def make_alias(server, index, *names):
     return f"{index}-all"
 
 
+def store_template(server, name, pattern, *, priority=200, **more):
+    """Store our component and an index template for *pattern*."""
+    server.request("PUT", f"/_component_template/{name}-fields", build_component_template(text_field="body"))
+    body = build_index_template([pattern], component=f"{name}-fields", priority=priority) | more
+    server.request("PUT", f"/_index_template/{name}", body)
+
+
 @pytest.fixture
 def template(server, index):
-    """Return a function that stores our component and an index template for *pattern*; both are deleted afterwards."""
+    """Return a function that stores templates as above; both are deleted afterwards."""
     made = []
 
     def make(pattern, **more):
-        server.request("PUT", f"/_component_template/{index}-fields", build_component_template(text_field="body"))
-        body = build_index_template([pattern], component=f"{index}-fields") | more
-        server.request("PUT", f"/_index_template/{index}", body)
+        store_template(server, index, pattern, **more)
         made.append(index)
 
     yield make
@@ -85,20 +94,10 @@ def test_a_data_stream_needs_its_template(opensearch, make_stream_client):
 @pytest.fixture
 def make_stream_client(opensearch):
     """A name for a data stream, a client, and what stores templates for it; all is deleted afterwards."""
-    import uuid
-
-    from es_simhash import SimHashClient
-    from tests.servers.fixtures import make_client
-
     name = f"test-{uuid.uuid4().hex}"
     client = make_client(opensearch)
 
-    def make(pattern, **more):
-        opensearch.request("PUT", f"/_component_template/{name}-fields", build_component_template(text_field="body"))
-        body = build_index_template([pattern], component=f"{name}-fields", priority=300) | more
-        opensearch.request("PUT", f"/_index_template/{name}", body)
-
-    yield name, SimHashClient(client), make
+    yield name, SimHashClient(client), partial(store_template, opensearch, name, priority=300)
     for path in (f"_data_stream/{name}", f"_index_template/{name}", f"_component_template/{name}-fields"):
         client.transport.perform_request("DELETE", f"/{path}", params={"ignore": 404})
     client.close()

@@ -26,7 +26,7 @@ from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge
 from es_simhash.errors import SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

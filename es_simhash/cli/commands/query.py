@@ -23,7 +23,8 @@ from es_simhash.lookup.paste_esql import MOST_ROWS, FieldKind, build_esql, dista
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
 from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
 from es_simhash.lookup.query import build_query, build_query_of, check_filter
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE, IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 # The options that choose a form; each is a flag of this name.
 _FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import AsyncBase, Filter
-from es_simhash.mapping.limits import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.transport.names import Index
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
 """
-Builds ``characters.bin``, which ``characters.py`` reads; the library never imports this module.
+Builds ``es_simhash/hashing/characters.bin``, which ``characters.py`` reads.
 
-A maintainer runs ``python -m es_simhash.hashing.characters_build`` once for each version of the table, under
-Python 3.11, whose ``unicodedata`` is Unicode 14.0.
+A maintainer runs it once for each version of the table, under Python 3.11, whose ``unicodedata`` is Unicode 14.0.
 """
+
+# ruff: noqa: INP001 - a script, not part of a package
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import unicodedata
 import zlib
 from pathlib import Path
 
+from es_simhash.hashing import characters
 from es_simhash.hashing.characters import (
     COMBINES,
     DROPPED,
@@ -124,8 +126,8 @@ def _entry(character: str, seconds: frozenset[str]) -> int:
 
 
 def main() -> None:
-    """Write ``characters.bin`` beside this module."""
-    Path(__file__).with_name(TABLE_FILE).write_bytes(pack())
+    """Write ``characters.bin`` beside the module that reads it."""
+    Path(characters.__file__).with_name(TABLE_FILE).write_bytes(pack())
 
 
 if __name__ == "__main__":

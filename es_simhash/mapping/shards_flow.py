@@ -1,26 +1,30 @@
 """
-How far the operations of each shard were read, and the request for the positions of all shards.
+How far the operations of each shard were read, and searches of primaries where replicas may lag behind.
 
 A server numbers the operations of a shard (``_seq_no``), but they do not become visible in that order: a
 search may show 105 while 104 is still being indexed. Two numbers make certain what a search shows: the global
 checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number
 given. If a later search shows an operation beyond that largest number, then what it searches was opened after
 both were read, and it shows everything up to the checkpoint. So does a search after a refresh that began
-after they were read. No document is read here.
+after they were read.
+
+With segment replication (OpenSearch) a refresh makes writes visible on primaries first. :func:`reads_primaries`
+decorates a flow that must see what was just written. Which documents a flow reads is not decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast
 
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Call, Flow
-from es_simhash.transport.retry_flow import ask
+from es_simhash.mapping.context import Context
+from es_simhash.transport.names import Index, check_index, local_names
+from es_simhash.transport.protocol import Call, Flow, Request, Together, status_of
+from es_simhash.transport.retry_flow import ask, carry_out, send_once
 
 NOTHING = -1
-
 
 # More positions than these are thinned out: then a checkpoint is only noticed a little later.
 MOST_POSITIONS = 64
@@ -30,7 +34,6 @@ MOST_POSITIONS = 64
 class Shard:
     """
     A shard of a concrete index; an index that is created again has another *uuid*.
-
     *history*: another one where a primary was allocated from a stale or empty copy, after which the same numbers mean
     other operations; empty if the server does not show it.
     """
@@ -45,9 +48,8 @@ class Shard:
 class Position:
     """
     Sequence numbers of a shard, as its primary gave them.
-
-    *checkpoint*: every copy in sync has all operations up to this one.
-    *largest*: the largest number given to an operation; -2 in a position that every later search has passed.
+    *checkpoint*: every copy in sync has all operations up to this one. *largest*: the largest number given to an
+    operation; -2 in a position that every later search has passed.
     """
 
     checkpoint: int
@@ -71,12 +73,7 @@ class Range:
 
 @dataclass(slots=True)
 class ShardReading:
-    """
-    How far one shard was read.
-
-    *certain*: all operations up to this one were read, if a search can still show them.
-    *latest*: the last position that was read.
-    """
+    """How far a shard was read: all operations up to *certain*, if a search can still show them."""
 
     latest: Position
     certain: int = NOTHING
@@ -101,8 +98,7 @@ class ShardReading:
 
     def advance(self, shown: int | None) -> None:
         """
-        Note that one search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
-
+        Note that a search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
         Give ``None`` for several searches, or for one that showed nothing.
         """
         last = NOTHING if shown is None else shown
@@ -112,10 +108,7 @@ class ShardReading:
 
 
 def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
-    """
-    Return the position of each shard in the *answer* of index stats by shard; without shards that have no
-    primary.
-    """
+    """Return the position of each shard that has a primary, by the *answer* of index stats by shard."""
     found = {}
     for name, index in (answer.get("indices") or {}).items():
         for number, copies in (index.get("shards") or {}).items():
@@ -128,21 +121,12 @@ def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
     return found
 
 
-_STATS = ",".join(
-    (
-        "_shards",
-        "indices.*.uuid",
-        *(f"indices.*.shards.*.{name}" for name in ("routing.primary", "seq_no", "commit.user_data.history_uuid")),
-    )
-)
+_PARTS = ("routing.primary", "seq_no", "commit.user_data.history_uuid")
+_STATS = ",".join(("_shards", "indices.*.uuid", *(f"indices.*.shards.*.{name}" for name in _PARTS)))
 
 
 class PositionsError(Exception):
-    """
-    The positions of some shards are not available now.
-
-    *kind*: ``"statistics"`` if the server shows none; ``"primary"`` if a shard has no primary.
-    """
+    """The positions of some shards are not available now: the server shows none, or a shard has no primary."""
 
     def __init__(self, kind: Literal["statistics", "primary"]) -> None:
         super().__init__(kind)
@@ -184,3 +168,71 @@ class Positions:
                 self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
         if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
             raise PositionsError("primary")
+
+
+_F = TypeVar("_F", bound=Callable[..., Flow[Any]])
+
+_SEARCHES = ("open_point_in_time", "search")
+
+
+def reads_primaries(flow: _F) -> _F:
+    """
+    Return *flow* with searches that read primary shards if replicas of the index may lag behind.
+    The arguments of *flow* begin with a context and an index, and it checks them before its first request. Cost: one
+    more request, for the settings of the index.
+    """
+
+    @wraps(flow)
+    def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
+        check_index(index)
+        started = flow(context, index, *args, **kwargs)
+        first = next(started)  # a flow checks its arguments before its first request
+        may_lag = yield from _may_lag(index)
+        return (yield from carry_out(started, first, _ask_primaries if may_lag else send_once))
+
+    return cast("_F", wrapped)
+
+
+def _may_lag(index: Index) -> Flow[bool]:
+    """Return whether a refresh of *index* may not reach its replicas."""
+    names = local_names(index)
+    if not names:
+        return False
+    try:
+        answer = yield from ask(Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"}))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+    else:
+        settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
+        return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
+    # A user who may not read settings may search: only OpenSearch knows the preference.
+    try:
+        yield Call("search", {"index": names, "body": {"size": 0}, "preference": "_primary"})
+    except Exception as error:
+        if status_of(error) not in (400, 401, 403):
+            raise
+        return False  # a user who may not search either reads nothing that could lag
+    return True
+
+
+def _ask_primaries(request: Request) -> Flow[Any]:
+    if isinstance(request, Together):
+        request = replace(request, calls=[_prefer(each) if isinstance(each, Call) else each for each in request.calls])
+    return (yield _prefer(request) if isinstance(request, Call) else request)
+
+
+def _prefer(call: Call) -> Call:
+    if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
+        return replace(call, arguments=_preferring(call.arguments))
+    if call.api == "msearch":
+        lines = call.arguments["body"]
+        body = [line if n % 2 else _preferring(line) for n, line in enumerate(lines)]
+        return replace(call, arguments={**call.arguments, "body": body})
+    return call
+
+
+def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *arguments* of a search that reads primaries, of certain shards where they name some."""
+    shards = arguments.get("preference")
+    return {**arguments, "preference": "_primary" if shards is None else f"{shards}|_primary"}
