@@ -48,8 +48,7 @@ from .lookup.near_dups import NearDup, NearDups, rescore
 from .lookup.options import Verification
 from .lookup.paste import build_query_bar
 from .lookup.paste_esql import build_distance_field, build_esql
-from .lookup.plan import LookupPlan, make_plan
-from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
+from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_query
 from .mapping.context import IndexStats, Limits
 from .mapping.documents import document_fields

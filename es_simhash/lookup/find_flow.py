@@ -12,8 +12,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.hashing import BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import Options, check_complete, effective_distance, usable_limits
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, make_plan
-from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_query_of
 from es_simhash.lookup.question_flow import Question, Subject, index_stats
 from es_simhash.lookup.search_flow import search, stream

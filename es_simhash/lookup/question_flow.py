@@ -14,8 +14,7 @@ from typing import Any
 
 from es_simhash.hashing import BLOCK_BITS
 from es_simhash.lookup.options import Options, effective_distance, usable_limits
-from es_simhash.lookup.plan import LookupPlan, check_plan, fits
-from es_simhash.lookup.plan_cost import SKIMMED_FROM, estimate, plan_lookup
+from es_simhash.lookup.plan import SKIMMED_FROM, LookupPlan, check_plan, estimate, fits, plan_lookup
 from es_simhash.lookup.query import build_body, candidate_clauses, holder_clauses
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
