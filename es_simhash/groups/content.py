@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from es_simhash.groups.rule import Grouping
     from es_simhash.texts.measures import Score, TextMeasure
-    from es_simhash.texts.similarity import Shingles
+    from es_simhash.texts.shingles import Shingles
 
 
 # The formats of a field whose mapping names none.

@@ -22,7 +22,7 @@ from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.presets import Preset
+from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
 from es_simhash.transport.names import Index, Key, check_index, document_key
@@ -31,7 +31,7 @@ from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
 
 if TYPE_CHECKING:
     from es_simhash.texts.measures import TextMeasure
-    from es_simhash.texts.similarity import Shingles
+    from es_simhash.texts.shingles import Shingles
 
 
 BUCKETS = 200

@@ -18,7 +18,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
-from es_simhash.texts.similarity import check_bound
+from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits

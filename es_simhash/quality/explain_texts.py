@@ -30,9 +30,7 @@ from es_simhash.lookup.options import measure_of
 from es_simhash.quality.real_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import WORD_SHINGLES, compare_texts
-from es_simhash.texts.presets import PRESETS, Preset
-from es_simhash.texts.similarity import Similarity
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
 
 

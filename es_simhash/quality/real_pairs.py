@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.lookup.options import measure_of
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import PRESETS, Preset
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, TextMeasure
 
 DUPLICATE = 0.8
 """A pair of documents whose texts are at least this similar is right: as verification judges by default."""

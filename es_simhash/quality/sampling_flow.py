@@ -162,7 +162,7 @@ def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str
     import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
     from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs  # noqa: PLC0415
-    from es_simhash.texts.compare_pairs import compare_pairs  # noqa: PLC0415
+    from es_simhash.texts.measures import compare_pairs  # noqa: PLC0415
 
     places = {key: len(texts) + place for place, key in enumerate(others)}
     left = np.array([each.number for each in pairs], np.int64)

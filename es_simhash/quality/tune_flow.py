@@ -18,7 +18,7 @@ from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, check_index, document_key, index_key

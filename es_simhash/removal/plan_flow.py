@@ -38,7 +38,7 @@ from es_simhash.removal.records import (
     refuse_excess,
 )
 from es_simhash.removal.results import RemovalPlan
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index, Key, document_key, index_key, local_names
 from es_simhash.transport.pages_flow import Hits, read_each

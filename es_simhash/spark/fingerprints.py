@@ -17,7 +17,8 @@ from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.options import Verification
 from es_simhash.spark.frames import Keeper, check_frame, check_text
-from es_simhash.texts.similarity import check_bound, compare_shingles, shingle_sets
+from es_simhash.texts.measures import check_bound
+from es_simhash.texts.shingles import compare_shingles, shingle_sets
 
 
 def with_fingerprints(

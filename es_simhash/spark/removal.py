@@ -29,7 +29,7 @@ from es_simhash.removal.results import RemovalPlan
 from es_simhash.spark.fingerprints import check_verify, jaccard_of, shingles_of
 from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text
 from es_simhash.spark.groups import groups
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY
+from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import Flow
 from es_simhash.transport.retry_flow import now
 
