@@ -254,7 +254,7 @@ class Sizes:
     shared_passing: int = 12_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Options:
     """The keyword arguments of the client's find methods, checked."""
 
@@ -265,9 +265,9 @@ class Options:
     source: bool | Sequence[str] = False
     routing: str | None = None
     plan: LookupPlan | None = None
-    on_incomplete: OnIncomplete = "raise"
     verify: Verify | None = None
     preset: str | Preset | None = None
+    on_incomplete: OnIncomplete = "raise"
     sizes: Sizes = Sizes()
     verification: Verification | None = field(default=None, init=False)
 

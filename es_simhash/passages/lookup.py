@@ -50,7 +50,7 @@ class PassageSizes:
     counted: int = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PassageOptions:
     """The keyword arguments of the client's methods for passages, checked."""
 
