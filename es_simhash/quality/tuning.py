@@ -20,7 +20,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.lookup.options import measure_of
 from es_simhash.quality.edits import EDITS, Edit, Scripts
-from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs
