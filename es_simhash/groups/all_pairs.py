@@ -18,7 +18,6 @@ from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.meta import check_max_distance
 
 _T = TypeVar("_T")
-
 # Results of one task that wait at most.
 _WAITING = 4
 
@@ -119,19 +118,11 @@ class _Stream(Generic[_T]):
 
 
 Fingerprints = NDArray[np.uint64]
-
-
 Places = NDArray[np.int64]
-
-
 MEMORY_BYTES = 2 << 30
 """What the joins of all threads together sort at once, in bytes, unless the caller says otherwise."""
-
-
 # Pairs made at once of fingerprints that several places have.
 CHUNK = 1 << 20
-
-
 # Fewer fingerprints are joined by one thread.
 _THREADED = 1 << 17
 
@@ -258,8 +249,6 @@ def expand_ranges(
 # Pairs kept in memory where there is a file for the others. A pair takes 8 bytes, and 16 where there are more than
 # 2**32 places.
 MOST_EDGES = 20_000_000
-
-
 # Pairs read from the file at once.
 STEP = 1 << 20
 

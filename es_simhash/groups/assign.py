@@ -28,19 +28,11 @@ if TYPE_CHECKING:
 
 
 Places = NDArray[np.int64]
-
-
 # Places whose roots are looked up at once.
 STEP = 1 << 20
-
-
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
-
-
 _UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
-
-
 _USUAL = Resources()
 
 
@@ -186,8 +178,6 @@ def _roots(parent: Places, places: Places) -> Places:
 
 # Ids that are strings of Python at once.
 CHUNK = 100_000
-
-
 _MOST_SHARED = 1_000
 
 

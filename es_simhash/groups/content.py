@@ -24,34 +24,17 @@ if TYPE_CHECKING:
 
 # The formats of a field whose mapping names none.
 _DEFAULT = "strict_date_optional_time||epoch_millis"
-
-
 _DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
-
-
 LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 """The last millisecond of a ``date_nanos``, which is a number of nanoseconds in 63 bits."""
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-
-
 # A server reads no digits of other scripts, so no \d here.
 _DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
-
-
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
-
-
 _FRACTION = r"(?:[.,](?P<fraction>[0-9]{1,9}))"
-
-
 _ZONE = r"(?P<zone>Z|[+-](?:18(?::?00)?|(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))"
-
 
 # A year before 1 is matched and not read: the next format would take it for a number. Hours with a zone and without
 # minutes are only read by the strict one of the two formats of this name.
@@ -59,7 +42,6 @@ _OPTIONAL_TIME = re.compile(
     rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})"
     rf"(?:T(?P<hour>[0-9]{{2}})(?::(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}){_FRACTION}?)?{_ZONE}?)?)?)?)?"
 )
-
 
 # The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
 _PATTERNS = {
@@ -79,10 +61,7 @@ _PATTERNS = {
     "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
 }
 
-
 _MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
-
-
 # What servers make of "-0" and "-1.5" is no moment, or another one.
 _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 
@@ -246,8 +225,6 @@ class Comparison:
 
 
 _NO, _YES = Comparison(are_neighbours=False), Comparison(are_neighbours=True)
-
-
 _NO_CONTENT = Content(unread=Unread("text"))
 
 

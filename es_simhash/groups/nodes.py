@@ -21,7 +21,6 @@ from es_simhash.texts.measures import TextMeasure
 Places = NDArray[np.int64]
 PlacePairs = tuple[Places, Places]
 _T = TypeVar("_T", np.uint64, np.int64)
-
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
 _USUAL = Resources()

@@ -11,14 +11,8 @@ from es_simhash.arguments import check_count, check_field, check_sendable
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 BY_ID = "id"
-
-
 LONGEST = "longest"
-
-
 OTHERS = "*"
-
-
 Canonical: TypeAlias = str | Sequence[str]
 """What a caller gives: one key, or a list of them."""
 
@@ -100,11 +94,7 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
 
 
 MOST_THREADS = 1_024
-
-
 LEAST_BYTES = 1 << 20
-
-
 MOST_BYTES = 1 << 50
 
 

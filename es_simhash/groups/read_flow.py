@@ -131,11 +131,7 @@ class GroupLookups:
 
 
 PAGE = 5_000
-
-
 ASKED = 200
-
-
 BUCKETS = 1_000
 
 

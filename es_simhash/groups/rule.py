@@ -19,8 +19,6 @@ from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
 
 # Largest first: a span is written in the largest unit that divides it.
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-
-
 _SPAN = re.compile(r"([0-9]{1,15})(d|h|m|s|ms)")
 
 
@@ -68,11 +66,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
 
 
 Rule = Literal["star", "connected"]
-
-
 RULES: tuple[str, ...] = get_args(Rule)
-
-
 GROUPING_KEY = "grouping"
 
 

@@ -26,7 +26,6 @@ from es_simhash.transport.names import Key
 _NANOS = 1_000_000
 # Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
 _MIDDLE = LAST_OF_NANOS // 2
-
 Columns = dict[str, NDArray[Any]]
 
 

@@ -20,7 +20,6 @@ from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.frames import Keeper, as_values, documents_of, to_array
 
 Batches = Iterator[pa.RecordBatch]
-
 # Fingerprints of the sample that decides which joins are made.
 SAMPLE = 1 << 17
 # Fingerprints that a task shares out at once.
