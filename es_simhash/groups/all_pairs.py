@@ -13,7 +13,7 @@ from typing import IO, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.join import Ranks, ValuePairs, share_joins, sort_places
+from es_simhash.groups.shares import Ranks, ValuePairs, share_joins, sort_places
 from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.meta import check_max_distance
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.groups.all_pairs import Edges, near_pairs
-from es_simhash.groups.join import sort_places
 from es_simhash.groups.nodes import Documents, Nodes, PreparedTexts, similar_pairs
 from es_simhash.groups.order import Resources
 from es_simhash.groups.rule import Rule
+from es_simhash.groups.shares import sort_places
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table
