@@ -21,9 +21,7 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
-from .groups.groups_flow import Group
-from .groups.in_memory import distinct
-from .groups.pairs_flow import Pair
+from .groups.pairs_and_groups_flow import Group, Pair, distinct
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,

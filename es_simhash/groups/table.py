@@ -334,25 +334,16 @@ class Table:
             *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
         )
 
-    def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
+    def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
         """
-        Yield (place, place, distance) of every pair within *max_distance*, each once.
+        Yield (place, place, distance) of every pair within *max_distance*, each once, the first place the smaller.
 
-        Args:
-            max_distance:
-                Largest distance in bits, inclusive.
-            sides:
-                For each document, on which of two sides it is; only pairs from both are wanted, the first from the
-                side that is false.
+        *split*: only pairs of a place before it and one from it on.
         """
-        fingerprints, own = self._columns()["fingerprint"], self._resources
-        for found in near_pairs(fingerprints, max_distance, threads=own.threads, memory_bytes=own.memory_bytes):
+        fingerprints, resources = self._columns()["fingerprint"], self._resources
+        for found in near_pairs(
+            fingerprints, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
+        ):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
-                yield from _across(a, b, distance, sides)
-
-
-def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, int]]:
-    if sides is None:
-        yield min(a, b), max(a, b), distance
-    elif sides[a] != sides[b]:
-        yield (b, a, distance) if sides[a] else (a, b, distance)
+                if split is None or (a < split) != (b < split):
+                    yield min(a, b), max(a, b), distance

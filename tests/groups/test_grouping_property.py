@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 
 from es_simhash.groups import all_pairs as edges, assign
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.in_memory import distinct
 from es_simhash.groups.order import Resources
+from es_simhash.groups.pairs_and_groups_flow import distinct
 from tests.groups.strategies import related_fingerprints
 from tests.reference import connected, star
 

@@ -20,9 +20,8 @@ from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.groups_flow import Group
     from es_simhash.groups.order import Canonical
-    from es_simhash.groups.pairs_flow import Pair
+    from es_simhash.groups.pairs_and_groups_flow import Group, Pair
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import Rule
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
@@ -340,7 +339,7 @@ class GroupingMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.groups_flow import GroupOptions, groups
+        from es_simhash.groups.pairs_and_groups_flow import GroupOptions, groups
 
         options = GroupOptions(
             sort=sort,
@@ -395,7 +394,7 @@ class GroupingMethods(SyncBase):
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.groups.order import Resources
-        from es_simhash.groups.pairs_flow import pairs
+        from es_simhash.groups.pairs_and_groups_flow import pairs
         from es_simhash.groups.rule import GroupingRequest
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
