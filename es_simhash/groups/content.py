@@ -8,7 +8,10 @@ date in a format that is not known here is never guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+import tempfile
+import weakref
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
@@ -16,9 +19,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from es_simhash.groups.rule import Grouping
-    from es_simhash.texts.measures import Score, TextMeasure
+    from es_simhash.texts.measures import Score
     from es_simhash.texts.similarity import Shingles
 
 
@@ -282,3 +290,71 @@ def per_of(values: Iterable[Any]) -> tuple[str, ...]:
 def moment_of(values: Iterable[Any]) -> Decimal | None:
     """Return the earliest of the dates *values*, exact, in milliseconds since 1970; ``None`` without one."""
     return min((Decimal(str(each)) for each in values), default=None)
+
+
+MEMORY_BYTES = 256 * 2**20
+
+
+class TextStore:
+    """
+    Prepared texts: up to *memory_bytes* in memory, then in a memory-mapped temporary file.
+
+    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and
+    about 200 bytes of memory in addition.
+    """
+
+    def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.measure = measure
+        self._limit = memory_bytes
+        self._numbers: dict[bytes, int] = {}
+        self._ends = array("q", [0])
+        self._kept: list[NDArray[np.uint64]] = []
+        self._file: Any = None
+        self._mapped: NDArray[np.uint64] | None = None
+
+    def add(self, texts: Sequence[str]) -> list[int]:
+        """Add *texts*, prepared together; return the number of each, that of an equal one where there is one."""
+        different = list(dict.fromkeys(texts))
+        numbers = dict(zip(different, map(self._number, self.measure.prepare(different)), strict=True))
+        return [numbers[each] for each in texts]
+
+    def _number(self, prepared: NDArray[np.uint64]) -> int:
+        digest = blake2b(prepared.data, digest_size=16).digest()
+        number = self._numbers.setdefault(digest, len(self._numbers))
+        if number == len(self._ends) - 1:
+            self._ends.append(self._ends[-1] + prepared.size)
+            self._put(prepared)
+        return number
+
+    def _put(self, prepared: NDArray[np.uint64]) -> None:
+        if self._file is None:
+            self._kept.append(prepared)
+            if 8 * self._ends[-1] <= self._limit:
+                return
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
+            weakref.finalize(self, self._file.close)
+            for each in self._kept:
+                self._file.write(each.tobytes())
+            self._kept.clear()
+        else:
+            self._file.write(prepared.tobytes())
+        self._mapped = None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many shingles or units each text has."""
+        import numpy as np  # noqa: PLC0415
+
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
+
+    def __getitem__(self, number: int) -> NDArray[np.uint64]:
+        """Return the text *number*, prepared."""
+        import numpy as np  # noqa: PLC0415
+
+        if self._file is None:
+            return self._kept[number]
+        if self._mapped is None:
+            self._file.flush()
+            self._mapped = np.memmap(self._file, np.uint64, mode="r")
+        return np.asarray(self._mapped[self._ends[number] : self._ends[number + 1]])

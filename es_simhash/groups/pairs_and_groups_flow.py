@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import MappingError, SchemeMismatchError
-from es_simhash.groups.order import Resources
 from es_simhash.groups.read_flow import read_all, read_texts
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.lookup.near_dups import NearDup, check_hits
@@ -34,8 +33,7 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Texts
-    from es_simhash.groups.table import Table
+    from es_simhash.groups.table import Table, Texts
     from es_simhash.texts.similarity import Shingles
 
 
@@ -146,7 +144,7 @@ def _take(
     """Return the next pairs; empty after the last one."""
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.groups.nodes import similar_pairs  # noqa: PLC0415
+    from es_simhash.groups.assign import similar_pairs  # noqa: PLC0415
 
     while step := list(islice(found, STEP)):
         if texts is None or bound is None:

@@ -16,12 +16,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.joins import Costs, Swaps, choose_keys, every_pair, sample_of, scan
+from es_simhash.groups.joins import BITS, Costs, Fingerprints, Places, Swaps, choose_keys, every_pair, sample_of, scan
 from es_simhash.hashing.kernels import count_bits
 
-Fingerprints = NDArray[np.uint64]
-Places = NDArray[np.int64]
-BITS = 64
 # Entries of the table of first bits: at most so many, and one for every few fingerprints.
 _MOST_BITS = 22
 # After so many halvings the search of numpy is faster.
