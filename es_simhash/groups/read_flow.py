@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.content import TextStore
 from es_simhash.groups.rule import Grouping
+from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import Options
-from es_simhash.lookup.question_flow import Question, Subject, index_stats
+from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import read_text
