@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from es_simhash.arguments import check_choice, check_count, check_number
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.lookup.plan_cost import SKIMMED_FROM, PlanEstimate, explain_plan
-from es_simhash.lookup.question_flow import index_stats
+from es_simhash.lookup.find_flow import index_stats
+from es_simhash.lookup.plan import SKIMMED_FROM, PlanEstimate, explain_plan
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance

@@ -2,7 +2,7 @@
 Measures what schemes and distances find in sampled texts, and how much of it is right; makes no request.
 
 Recall is measured with edited copies of a sample, because each of them should be found; precision with pairs
-that the index really has (``quality.real_pairs``), because its share of duplicates is not that of the copies.
+that the index really has (``quality.known_pairs``), because its share of duplicates is not that of the copies.
 """
 
 from __future__ import annotations
