@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, shorten
-from es_simhash.removal.judge import is_unreadable, state_of
+from es_simhash.removal.may_delete import is_unreadable, state_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.names import Key
 from es_simhash.transport.protocol import Call, Flow, status_of

@@ -24,8 +24,8 @@ from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
 from es_simhash.quality.explain_texts import list_features
 from es_simhash.removal.archive import ArchiveWriter, read_archive
-from es_simhash.removal.plan_file import PlanWriter, read_plan
-from es_simhash.removal.records import Archived, PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.transport.names import Key
 from es_simhash.upkeep.ledger import Checkpoint
 
