@@ -20,7 +20,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import judge_mappings, no_index
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
-from es_simhash.removal.delete_flow import put_back, read_documents
+from es_simhash.removal.delete_flow import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.plan_flow import SIZES, RemovalSizes
@@ -356,7 +356,7 @@ def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
         return (yield from _behind_name(context, name, answer))
     mapping = answer[name].get("mappings") or {}
     if "_data_stream_timestamp" in mapping:
-        stream = yield from _stream_of(name)
+        stream = (yield from find_streams()).get(name)
         return (yield from _judge(context, stream or name, name, mapping, is_stream=stream is not None))
     return (yield from _judge(context, name, name, mapping))
 
@@ -389,15 +389,6 @@ def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow
             f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
         )
     return replace((yield from _judge(context, index, index, mappings[index])), view=name)
-
-
-def _stream_of(index: str) -> Flow[str | None]:
-    """Return the data stream that the backing *index* is a part of; ``None`` where it is part of none any more."""
-    answer = yield from ask(Call("get_data_stream", {"name": "*"}))
-    for stream in answer.get("data_streams") or ():
-        if any(each.get("index_name") == index for each in stream.get("indices") or ()):
-            return str(stream["name"])
-    return None
 
 
 def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
