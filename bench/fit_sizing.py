@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.lookup.plan_cost import SKIMMED_FROM, explain_plan
+from es_simhash.lookup.plan import SKIMMED_FROM, explain_plan
 from es_simhash.mapping.context import IndexStats, Limits
 
 DOCUMENTS = 4_000_000

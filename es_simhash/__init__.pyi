@@ -21,9 +21,7 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
-from .groups.groups_flow import Group
-from .groups.in_memory import distinct
-from .groups.pairs_flow import Pair
+from .groups.pairs_and_groups_flow import Group, Pair, distinct
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
@@ -46,11 +44,9 @@ from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.near_dups import NearDup, NearDups, rescore
 from .lookup.options import Verification
-from .lookup.paste import build_query_bar
-from .lookup.paste_esql import build_distance_field, build_esql
-from .lookup.plan import LookupPlan, make_plan
-from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
-from .lookup.query import build_query
+from .lookup.paste import build_esql, build_query_bar
+from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from .lookup.query import build_distance_field, build_query
 from .mapping.context import IndexStats, Limits
 from .mapping.documents import document_fields
 from .mapping.fields import fingerprint_fields

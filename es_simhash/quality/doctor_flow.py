@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.lookup.plan_cost import explain_plan
-from es_simhash.lookup.question_flow import index_stats
+from es_simhash.lookup.find_flow import index_stats
+from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings

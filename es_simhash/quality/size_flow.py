@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.lookup.question_flow import index_stats
+from es_simhash.lookup.find_flow import index_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE

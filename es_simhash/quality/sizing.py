@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from es_simhash.arguments import check_choice, check_count, check_number
 from es_simhash.errors import WrongTypeError, shorten
-from es_simhash.lookup.plan_cost import SKIMMED_FROM, PlanEstimate, explain_plan
+from es_simhash.lookup.plan import SKIMMED_FROM, PlanEstimate, explain_plan
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Sheet

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import Scheme, get_scheme
-from es_simhash.lookup.plan_cost import estimate, plan_lookup
-from es_simhash.lookup.question_flow import index_stats
+from es_simhash.lookup.find_flow import index_stats
+from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.meta import IndexSettings

@@ -28,8 +28,7 @@ from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Texts
-    from es_simhash.groups.table import Table
+    from es_simhash.groups.table import Table, Texts
     from es_simhash.passages.contained import AddsNothing, SharedTerms
 
 

@@ -49,8 +49,7 @@ from es_simhash.transport.retry_flow import Patience, ask, now
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Groups
-    from es_simhash.groups.table import Row
+    from es_simhash.groups.table import Groups, Row
 
 
 BATCH = 500

@@ -37,7 +37,7 @@ from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Groups
+    from es_simhash.groups.table import Groups
 
 BATCH = 200
 

@@ -14,9 +14,8 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, LeaseError, MappingError, shorten
-from es_simhash.groups.order import Resources
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import Shard, reads_primaries

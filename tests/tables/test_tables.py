@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
-from es_simhash.groups.groups_flow import Group
+from es_simhash.groups.pairs_and_groups_flow import Group
 from es_simhash.quality.evaluate import evaluate
 from es_simhash.quality.explain_texts import explain
 from es_simhash.quality.health import Diagnosis, Finding
