@@ -1,5 +1,5 @@
 """
-Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/sizing.py`` uses.
+Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size_flow.py`` uses.
 
     python bench/fit_sizing.py docs/lookup.md
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.lookup.plan_cost import SKIMMED_FROM, explain_plan
+from es_simhash.lookup.plan import SKIMMED_FROM, explain_plan
 from es_simhash.mapping.context import IndexStats, Limits
 
 DOCUMENTS = 4_000_000

@@ -1,5 +1,5 @@
 """
-Measure lookup plans one by one on a real server, and fit the cost model of ``es_simhash/lookup/plan_cost.py`` to them.
+Measure lookup plans one by one on a real server, and fit the cost model of ``es_simhash/lookup/plan.py`` to them.
 
     python bench/plans.py measure --product opensearch --folder DIR --bits 16 > one.json
     python bench/plans.py fit one.json two.json ...
@@ -23,8 +23,7 @@ import numpy as np
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
-from es_simhash.lookup.plan import LookupPlan, make_plan
-from es_simhash.lookup.plan_cost import PER_THOUSAND, SKIMMED_FROM, estimate, explain_plan
+from es_simhash.lookup.plan import PER_THOUSAND, SKIMMED_FROM, LookupPlan, estimate, explain_plan, make_plan
 from es_simhash.mapping.context import IndexStats, Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)

@@ -26,8 +26,7 @@ from plans import EMPTY
 from vectors import Planted, connect, plant, write_documents
 
 from es_simhash import SimHashClient
-from es_simhash.lookup.plan import MAX_RADIUS, LookupPlan, neighbour_count
-from es_simhash.lookup.plan_cost import plan_lookup
+from es_simhash.lookup.plan import MAX_RADIUS, LookupPlan, neighbour_count, plan_lookup
 from es_simhash.lookup.query import build_query
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.servers import EmbeddedServer, embedded_server

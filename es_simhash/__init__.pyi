@@ -21,9 +21,7 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
-from .groups.groups_flow import Group
-from .groups.in_memory import distinct
-from .groups.pairs_flow import Pair
+from .groups.pairs_and_groups_flow import Group, Pair, distinct
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
@@ -46,11 +44,9 @@ from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.near_dups import NearDup, NearDups, rescore
 from .lookup.options import Verification
-from .lookup.paste import build_query_bar
-from .lookup.paste_esql import build_distance_field, build_esql
-from .lookup.plan import LookupPlan, make_plan
-from .lookup.plan_cost import PlanEstimate, explain_plan, plan_lookup
-from .lookup.query import build_query
+from .lookup.paste import build_esql, build_query_bar
+from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from .lookup.query import build_distance_field, build_query
 from .mapping.context import IndexStats, Limits
 from .mapping.documents import document_fields
 from .mapping.fields import fingerprint_fields
@@ -59,18 +55,18 @@ from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install_flow import InstalledPipeline
-from .quality.learn import Boilerplate, learn_boilerplate
+from .quality.boilerplate_flow import Boilerplate, learn_boilerplate
 from .quality.report.page import IndexReport
-from .quality.sizing import Size, estimate_size
+from .quality.size_flow import Size, estimate_size
 from .quality.stats import Stats
-from .removal.results import DuplicateResult, RemovalPlan, Restored
+from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html
 from .tables.tabular import Table, table
 from .texts.presets import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
 from .upkeep.check_flow import IndexCheck
 from .upkeep.follow_options import FollowReport
-from .upkeep.ledger import BackfillProgress
+from .upkeep.judge import BackfillProgress
 from .upkeep.remove_flow import RemovedFields
 
 __all__ = [

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
-from typing import IO, Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.join import Ranks, ValuePairs, share_joins, sort_places
+from es_simhash.groups.joins import Fingerprints, PlacePairs, Places
+from es_simhash.groups.shares import Ranks, ValuePairs, share_joins, sort_places
 from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.meta import check_max_distance
 
 _T = TypeVar("_T")
-
 # Results of one task that wait at most.
 _WAITING = 4
 
@@ -118,20 +118,10 @@ class _Stream(Generic[_T]):
             return not self._is_closed
 
 
-Fingerprints = NDArray[np.uint64]
-
-
-Places = NDArray[np.int64]
-
-
 MEMORY_BYTES = 2 << 30
 """What the joins of all threads together sort at once, in bytes, unless the caller says otherwise."""
-
-
 # Pairs made at once of fingerprints that several places have.
 CHUNK = 1 << 20
-
-
 # Fewer fingerprints are joined by one thread.
 _THREADED = 1 << 17
 
@@ -234,9 +224,7 @@ def _placed(share: Callable[[], Iterator[ValuePairs]], ranks: Ranks) -> Iterator
         yield Pairs(ranks.of(smaller), ranks.of(larger), distances_between(left, right))
 
 
-def expand_ranges(
-    left: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def expand_ranges(left: Places, first: Places, last: Places) -> Iterator[PlacePairs]:
     """Yield each of *left* with every number from *first* to before *last*, in parts of bounded size."""
     counts = last - first
     some = counts > 0
@@ -253,61 +241,3 @@ def expand_ranges(
             np.repeat(left[rows], taken),
             np.arange(begin, end, dtype=np.int64) + np.repeat(first[rows] - before, taken),
         )
-
-
-# Pairs kept in memory where there is a file for the others. A pair takes 8 bytes, and 16 where there are more than
-# 2**32 places.
-MOST_EDGES = 20_000_000
-
-
-# Pairs read from the file at once.
-STEP = 1 << 20
-
-
-class Edges:
-    """Pairs of places, readable many times in the same order. Use it in a ``with`` statement."""
-
-    def __init__(
-        self, count: int, pairs: Iterable[tuple[Places, Places]], spill: Callable[[], IO[bytes]] | None = None
-    ) -> None:
-        self._spill = spill
-        self._type = np.dtype(np.uint32 if count <= 1 << 32 else np.uint64)
-        self._parts: list[NDArray[np.unsignedinteger]] = []
-        self._file: IO[bytes] | None = None
-        try:
-            self._keep(pairs)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[tuple[Places, Places]]:
-        """Yield the pairs as (earlier, later)."""
-        for part in self._parts:
-            yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
-        if self._file is not None:
-            self._file.seek(0)
-            while data := self._file.read(2 * STEP * self._type.itemsize):
-                part = np.frombuffer(data, self._type).reshape(-1, 2)
-                yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
-
-    def _keep(self, pairs: Iterable[tuple[Places, Places]]) -> None:
-        kept = 0
-        for left, right in pairs:
-            part = np.stack((np.minimum(left, right), np.maximum(left, right)), axis=1).astype(self._type)
-            kept += len(part)
-            if kept <= MOST_EDGES or self._spill is None:
-                self._parts.append(part)
-            else:
-                self._file = self._file or self._spill()
-                self._file.write(part.tobytes())
-
-    def close(self) -> None:
-        """Close the file, where there is one."""
-        if self._file is not None:
-            self._file.close()

@@ -1,5 +1,5 @@
 """
-The rules of grouping: exact, whatever the order of arrival. Loads numpy: import lazily.
+Neighbours, and the rules of grouping: exact, whatever the order of arrival. Loads numpy: import lazily.
 
 Places are in canonical order, the preferred document first. ``star``: a document is canonical if no neighbour
 before it is (the lexicographically first maximal independent set); every other document joins the first
@@ -10,38 +10,208 @@ requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.all_pairs import Edges, near_pairs
-from es_simhash.groups.join import sort_places
-from es_simhash.groups.nodes import Documents, Nodes, PreparedTexts, similar_pairs
-from es_simhash.groups.order import Resources
-from es_simhash.groups.rule import Rule
+from es_simhash.groups.all_pairs import expand_ranges, near_pairs
+from es_simhash.groups.content import TextStore
+from es_simhash.groups.joins import PlacePairs, Places
+from es_simhash.groups.rule import Resources, Rule
+from es_simhash.groups.shares import sort_places
 
-if TYPE_CHECKING:
-    from es_simhash.groups.table import Table
-
-
-Places = NDArray[np.int64]
-
-
+MISSING = np.iinfo(np.int64).min
+"""The date of a document without one, which has no neighbours."""
+# Dates beyond this are moved to it, so that a span can be added to them.
+_LATEST = 2**62 - 1
+# Pairs kept in memory where there is a file for the others. A pair takes 8 bytes, and 16 where there are more than
+# 2**32 places.
+MOST_EDGES = 20_000_000
+# Pairs read from the file at once.
+PAIRS_READ = 1 << 20
 # Places whose roots are looked up at once.
 STEP = 1 << 20
-
-
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
-
-
 _UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
-
-
 _USUAL = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """
+    What decides about neighbours, in canonical order; ``None`` for what does not decide.
+
+    *dates* are whole numbers of one unit, or :data:`MISSING`; *per* and *texts* are numbers of values, or -1. A
+    document without a value has no neighbours.
+    """
+
+    fingerprints: NDArray[np.uint64]
+    per: NDArray[np.int64] | None = None
+    dates: NDArray[np.int64] | None = None
+    texts: NDArray[np.int64] | None = None
+
+    def has_all(self) -> NDArray[np.bool_]:
+        """Return which documents have everything that neighbours need."""
+        found = np.ones(len(self.fingerprints), np.bool_)
+        if self.per is not None:
+            found &= self.per >= 0
+        if self.dates is not None:
+            found &= self.dates != MISSING
+        if self.texts is not None:
+            found &= self.texts >= 0
+        return found
+
+
+class Nodes:
+    """
+    Documents as nodes, about 150 bytes each; *span*, inclusive, is in the unit of their dates.
+
+    Documents that nothing tells apart are one node, so any number of copies costs nothing. Texts are compared last.
+    """
+
+    def __init__(self, documents: Documents, *, span: int = 0) -> None:
+        places = np.flatnonzero(documents.has_all())
+        self._values, fingerprint = _number(documents.fingerprints[places])
+        keyword = _number(_pick(documents.per, places))[1]
+        dates, date = _number(np.clip(_pick(documents.dates, places), -_LATEST, _LATEST))
+        text = _pick(documents.texts, places)
+        # Stable, so the first document of a node is the first of them in canonical order.
+        order = np.lexsort((text, date, keyword, fingerprint))
+        columns = [each[order] for each in (fingerprint, keyword, date, text)]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+        starts = np.flatnonzero(is_first)
+        fingerprint, keyword, date, text = (each[starts] for each in columns)
+        self.places = places
+        """Places of the documents that have a node; the others have no neighbours."""
+        self.node = np.empty(len(order), np.int64)
+        """The node of each of them."""
+        self.node[order] = np.cumsum(is_first) - 1
+        self.first: Places = places[order[starts]]
+        """For each node, the place of its first document."""
+        self.counts = np.diff(np.append(starts, len(order)))
+        """How many documents each node has."""
+        self.texts: NDArray[np.int64] = text
+        """The text of each node."""
+        self._keyword = keyword
+        self._keywords = int(keyword.max()) + 1 if len(keyword) else 1
+        self._sets, family = np.unique(fingerprint * self._keywords + keyword, return_inverse=True)
+        self._dates = max(1, len(dates))
+        self._family = family.reshape(-1)
+        # Sorted as the nodes are: those of one fingerprint, one keyword and neighbouring dates are a range.
+        self._key = self._family * self._dates + date
+        reach = min(span, _LATEST)
+        self._low = np.searchsorted(dates, dates - reach, side="left")[date]
+        self._high = np.searchsorted(dates, dates + reach, side="right")[date]
+        self._starts = np.searchsorted(fingerprint, np.arange(len(self._values) + 1))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def candidates(self, max_distance: int, resources: Resources = _USUAL) -> Iterator[PlacePairs]:
+        """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
+        every = np.arange(len(self), dtype=np.int64)
+        end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
+        yield from expand_ranges(every, every + 1, end)
+        for found in near_pairs(
+            self._values, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
+        ):
+            yield from self._between(found.left, found.right)
+
+    def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
+        """Yield the pairs of nodes of two fingerprints each."""
+        number = np.arange(len(left))
+        for chosen, node in expand_ranges(number, self._starts[left], self._starts[left + 1]):
+            wanted = right[chosen] * self._keywords + self._keyword[node]
+            family = np.minimum(np.searchsorted(self._sets, wanted), len(self._sets) - 1)
+            some = self._sets[family] == wanted
+            one, base = node[some], family[some] * self._dates
+            first = np.searchsorted(self._key, base + self._low[one], side="left")
+            last = np.searchsorted(self._key, base + self._high[one], side="left")
+            yield from expand_ranges(one, first, last)
+
+    def with_candidates(self, max_distance: int, resources: Resources = _USUAL) -> Places:
+        """Return the places of the documents that may have a neighbour: only their texts are of interest."""
+        some = self.counts > 1
+        for left, right in self.candidates(max_distance, resources):
+            some[left] = some[right] = True
+        return self.places[some[self.node]]
+
+
+def _number(values: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+    """Return the distinct values, sorted, and the number of each value among them."""
+    distinct, number = np.unique(values, return_inverse=True)
+    return distinct, number.reshape(-1).astype(np.int64)
+
+
+def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]:
+    return np.zeros(len(places), np.int64) if column is None else column[places]
+
+
+def similar_pairs(
+    pairs: PlacePairs, texts: NDArray[np.int64], sets: TextStore, similarity: float
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which *pairs* have texts of at least *similarity*, and similarities, exact only for those."""
+    left, right = texts[pairs[0]], texts[pairs[1]]
+    sizes = sets.sizes
+    small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
+    largest = sets.measure.largest(small, large)
+    found = np.where(left == right, largest, 0.0)
+    for number in np.flatnonzero((left != right) & (largest >= similarity)).tolist():
+        texts_of_pair = sets[int(left[number])], sets[int(right[number])]
+        found[number] = sets.measure.compare(*texts_of_pair, bound=similarity).similarity
+    return found >= similarity, found
+
+
+class Edges:
+    """Pairs of places, readable many times in the same order. Use it in a ``with`` statement."""
+
+    def __init__(self, count: int, pairs: Iterable[PlacePairs], spill: Callable[[], IO[bytes]] | None = None) -> None:
+        self._spill = spill
+        self._type = np.dtype(np.uint32 if count <= 1 << 32 else np.uint64)
+        self._parts: list[NDArray[np.unsignedinteger]] = []
+        self._file: IO[bytes] | None = None
+        try:
+            self._keep(pairs)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[PlacePairs]:
+        """Yield the pairs as (earlier, later)."""
+        for part in self._parts:
+            yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
+        if self._file is not None:
+            self._file.seek(0)
+            while data := self._file.read(2 * PAIRS_READ * self._type.itemsize):
+                part = np.frombuffer(data, self._type).reshape(-1, 2)
+                yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
+
+    def _keep(self, pairs: Iterable[PlacePairs]) -> None:
+        kept = 0
+        for left, right in pairs:
+            part = np.stack((np.minimum(left, right), np.maximum(left, right)), axis=1).astype(self._type)
+            kept += len(part)
+            if kept <= MOST_EDGES or self._spill is None:
+                self._parts.append(part)
+            else:
+                self._file = self._file or self._spill()
+                self._file.write(part.tobytes())
+
+    def close(self) -> None:
+        """Close the file, where there is one."""
+        if self._file is not None:
+            self._file.close()
 
 
 def group_fingerprints(
@@ -73,7 +243,7 @@ def group_fingerprints(
         ordered, places = ordered[starts], places[starts]
     del starts, is_first
 
-    def pairs() -> Iterator[tuple[Places, Places]]:
+    def pairs() -> Iterator[PlacePairs]:
         for found in near_pairs(ordered, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes):
             yield places[found.left], places[found.right]
 
@@ -88,7 +258,7 @@ def group_documents(
     *,
     rule: Rule = "star",
     span: int = 0,
-    sets: PreparedTexts | None = None,
+    sets: TextStore | None = None,
     similarity: float = 0.0,
     resources: Resources = _USUAL,
 ) -> Places:
@@ -99,7 +269,7 @@ def group_documents(
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
 
-    def pairs() -> Iterator[tuple[Places, Places]]:
+    def pairs() -> Iterator[PlacePairs]:
         for left, right in nodes.candidates(max_distance, resources):
             if sets is None:
                 yield rank[left], rank[right]
@@ -113,9 +283,7 @@ def group_documents(
     return canonical
 
 
-def group_pairs(
-    count: int, pairs: Iterable[tuple[Places, Places]], rule: Rule, resources: Resources = _USUAL
-) -> Places:
+def group_pairs(count: int, pairs: Iterable[PlacePairs], rule: Rule, resources: Resources = _USUAL) -> Places:
     """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
     with Edges(count, pairs, resources.spill) as edges:
         return _star(count, edges) if rule == "star" else _connected(count, edges)
@@ -182,89 +350,3 @@ def _roots(parent: Places, places: Places) -> Places:
             parent[places] = roots  # shortens the way for later
             return roots
         roots = above
-
-
-# Ids that are strings of Python at once.
-CHUNK = 100_000
-
-
-_MOST_SHARED = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """
-    The texts of documents as far as they were read; the arrays have a row for each place.
-
-    *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read, *lengths* in
-    characters are 0. *unread* counts the texts that were asked for and could not be read.
-    """
-
-    sets: PreparedTexts
-    numbers: NDArray[np.int64]
-    unread: int = 0
-    versions: NDArray[np.int64] | None = None
-    lengths: NDArray[np.int64] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The groups that a rule makes of a table; *states* hash the group fields that documents have."""
-
-    table: Table
-    canonical: NDArray[np.int64]
-    distance: NDArray[np.uint8]
-    states: NDArray[np.int64]
-    texts: Texts | None = None
-
-    @property
-    def duplicates(self) -> NDArray[np.int64]:
-        """Places of the documents that are not canonical."""
-        return np.flatnonzero(self.canonical != np.arange(len(self.canonical)))
-
-    @property
-    def unread(self) -> int:
-        """How many documents have no neighbours because their text could not be read."""
-        return 0 if self.texts is None else self.texts.unread
-
-    def shared_ids(self) -> dict[str, tuple[str, ...]]:
-        """Return the ids that several canonicals have, by id, with the indices of these; at most 1,000."""
-        canonicals = np.flatnonzero(self.canonical == np.arange(len(self.canonical)))
-        found: dict[str, list[str]] = {}
-        for place in self.table.with_equal_ids(canonicals).tolist():
-            row = self.table.row(place)
-            if row.id not in found and len(found) == _MOST_SHARED:
-                break
-            found.setdefault(row.id, []).append(row.index)
-        return {id_: tuple(sorted(names)) for id_, names in found.items()}
-
-    def version(self, place: int) -> tuple[int, int] | None:
-        """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
-        if self.texts is None or self.texts.versions is None:
-            return None
-        number, term = self.texts.versions[place].tolist()
-        return None if number < 0 else (number, term)
-
-    def similarity(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the similarity of the documents at *places* to their canonicals; NaN where texts were not compared."""
-        found = np.full(len(places), np.nan)
-        if self.texts is None:
-            return found
-        pairs = np.asarray(places, np.int64), self.canonical[places]
-        known = (self.texts.numbers[pairs[0]] >= 0) & (self.texts.numbers[pairs[1]] >= 0)
-        pairs = pairs[0][known], pairs[1][known]
-        found[known] = similar_pairs(pairs, self.texts.numbers, self.texts.sets, 0.0)[1]
-        return found
-
-    def wrong(self) -> list[int]:
-        """Return the places of the documents whose group fields are wrong."""
-        found = []
-        for begin in range(0, len(self.canonical), CHUNK):
-            part = slice(begin, begin + CHUNK)
-            columns = (self.table.ids(self.canonical[part]), self.canonical[part], self.distance[part])
-            rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
-            for place, (group, canonical, distance, state) in enumerate(rows, begin):
-                wanted = (group, None, None) if canonical == place else (group, group, distance)
-                if hash(wanted) != state:
-                    found.append(place)
-        return found

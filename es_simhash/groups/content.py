@@ -8,7 +8,10 @@ date in a format that is not known here is never guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+import tempfile
+import weakref
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
@@ -16,42 +19,30 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from es_simhash.groups.rule import Grouping
-    from es_simhash.texts.measures import Score, TextMeasure
+    from es_simhash.texts.measures import Score
     from es_simhash.texts.similarity import Shingles
 
 
 # The formats of a field whose mapping names none.
 _DEFAULT = "strict_date_optional_time||epoch_millis"
-
-
 _DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
-
-
 LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 """The last millisecond of a ``date_nanos``, which is a number of nanoseconds in 63 bits."""
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-
-
 # A server reads no digits of other scripts, so no \d here.
 _DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
-
-
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
-
-
 _FRACTION = r"(?:[.,](?P<fraction>[0-9]{1,9}))"
-
-
 _ZONE = r"(?P<zone>Z|[+-](?:18(?::?00)?|(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))"
-
 
 # A year before 1 is matched and not read: the next format would take it for a number. Hours with a zone and without
 # minutes are only read by the strict one of the two formats of this name.
@@ -59,7 +50,6 @@ _OPTIONAL_TIME = re.compile(
     rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})"
     rf"(?:T(?P<hour>[0-9]{{2}})(?::(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}){_FRACTION}?)?{_ZONE}?)?)?)?)?"
 )
-
 
 # The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
 _PATTERNS = {
@@ -79,10 +69,7 @@ _PATTERNS = {
     "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
 }
 
-
 _MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
-
-
 # What servers make of "-0" and "-1.5" is no moment, or another one.
 _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 
@@ -246,8 +233,6 @@ class Comparison:
 
 
 _NO, _YES = Comparison(are_neighbours=False), Comparison(are_neighbours=True)
-
-
 _NO_CONTENT = Content(unread=Unread("text"))
 
 
@@ -305,3 +290,71 @@ def per_of(values: Iterable[Any]) -> tuple[str, ...]:
 def moment_of(values: Iterable[Any]) -> Decimal | None:
     """Return the earliest of the dates *values*, exact, in milliseconds since 1970; ``None`` without one."""
     return min((Decimal(str(each)) for each in values), default=None)
+
+
+MEMORY_BYTES = 256 * 2**20
+
+
+class TextStore:
+    """
+    Prepared texts: up to *memory_bytes* in memory, then in a memory-mapped temporary file.
+
+    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and
+    about 200 bytes of memory in addition.
+    """
+
+    def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.measure = measure
+        self._limit = memory_bytes
+        self._numbers: dict[bytes, int] = {}
+        self._ends = array("q", [0])
+        self._kept: list[NDArray[np.uint64]] = []
+        self._file: Any = None
+        self._mapped: NDArray[np.uint64] | None = None
+
+    def add(self, texts: Sequence[str]) -> list[int]:
+        """Add *texts*, prepared together; return the number of each, that of an equal one where there is one."""
+        different = list(dict.fromkeys(texts))
+        numbers = dict(zip(different, map(self._number, self.measure.prepare(different)), strict=True))
+        return [numbers[each] for each in texts]
+
+    def _number(self, prepared: NDArray[np.uint64]) -> int:
+        digest = blake2b(prepared.data, digest_size=16).digest()
+        number = self._numbers.setdefault(digest, len(self._numbers))
+        if number == len(self._ends) - 1:
+            self._ends.append(self._ends[-1] + prepared.size)
+            self._put(prepared)
+        return number
+
+    def _put(self, prepared: NDArray[np.uint64]) -> None:
+        if self._file is None:
+            self._kept.append(prepared)
+            if 8 * self._ends[-1] <= self._limit:
+                return
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
+            weakref.finalize(self, self._file.close)
+            for each in self._kept:
+                self._file.write(each.tobytes())
+            self._kept.clear()
+        else:
+            self._file.write(prepared.tobytes())
+        self._mapped = None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many shingles or units each text has."""
+        import numpy as np  # noqa: PLC0415
+
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
+
+    def __getitem__(self, number: int) -> NDArray[np.uint64]:
+        """Return the text *number*, prepared."""
+        import numpy as np  # noqa: PLC0415
+
+        if self._file is None:
+            return self._kept[number]
+        if self._mapped is None:
+            self._file.flush()
+            self._mapped = np.memmap(self._file, np.uint64, mode="r")
+        return np.asarray(self._mapped[self._ends[number] : self._ends[number + 1]])

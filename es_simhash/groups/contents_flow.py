@@ -81,8 +81,6 @@ def fetch_contents(
 
 
 PAGE = 5_000
-
-
 # Documents whose texts are in memory at once are twice as many.
 BATCH = 250
 

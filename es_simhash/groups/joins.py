@@ -81,8 +81,6 @@ def families(bits: int, max_distance: int) -> tuple[Family, ...]:
 
 
 BITS = 64
-
-
 # Exchanged at once: two arrays of this length stay in a core's second-level cache.
 WINDOW = 1 << 15
 
@@ -131,30 +129,16 @@ def _steps(below: int, free: int) -> list[tuple[int, int]]:
 
 
 Fingerprints = NDArray[np.uint64]
-
-
 Places = NDArray[np.int64]
-
-
 PlacePairs = tuple[Places, Places]
-
-
 # Fingerprints whose buckets are found at once.
 SCAN_WINDOW = 1 << 18
-
-
 # Candidates compared at once: a few arrays of this length stay in a core's second-level cache.
 BLOCK = 1 << 16
-
-
 # A bucket of more is not compared pair by pair: it is given back.
 HOT = 1 << 13
-
-
 # A bucket of more is compared by itself, smaller ones together with others of nearly the same size.
 _SINGLE = 512
-
-
 _ROWS = 32
 
 
@@ -261,8 +245,6 @@ def every_pair(values: Fingerprints, max_distance: int, rows: slice | None = Non
 
 
 SAMPLE = 1 << 14
-
-
 # Keys of a family that are tried on the sample.
 _TRIED = 8
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-import weakref
-from array import array
 from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
+from es_simhash.groups.content import TextStore
 from es_simhash.groups.rule import Grouping
+from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import Options
-from es_simhash.lookup.question_flow import Question, Subject, index_stats
+from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits, read_each, read_pages
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from es_simhash.groups.assign import Texts
-    from es_simhash.groups.table import Row, Table
+    from es_simhash.groups.table import Row, Table, Texts
 
 
 # A writer plans for at least so many documents: a small index may grow before its size is read again.
@@ -131,11 +128,7 @@ class GroupLookups:
 
 
 PAGE = 5_000
-
-
 ASKED = 200
-
-
 BUCKETS = 1_000
 
 
@@ -285,74 +278,6 @@ def lost_canonicals(index: Index, fields: Fields, *, doubted: AbstractSet[str] =
             return lost
 
 
-MEMORY_BYTES = 256 * 2**20
-
-
-class TextStore:
-    """
-    Prepared texts: up to *memory_bytes* in memory, then in a memory-mapped temporary file.
-
-    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and
-    about 200 bytes of memory in addition.
-    """
-
-    def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.measure = measure
-        self._limit = memory_bytes
-        self._numbers: dict[bytes, int] = {}
-        self._ends = array("q", [0])
-        self._kept: list[NDArray[np.uint64]] = []
-        self._file: Any = None
-        self._mapped: NDArray[np.uint64] | None = None
-
-    def add(self, texts: Sequence[str]) -> list[int]:
-        """Add *texts*, prepared together; return the number of each, that of an equal one where there is one."""
-        different = list(dict.fromkeys(texts))
-        numbers = dict(zip(different, map(self._number, self.measure.prepare(different)), strict=True))
-        return [numbers[each] for each in texts]
-
-    def _number(self, prepared: NDArray[np.uint64]) -> int:
-        digest = hashlib.blake2b(prepared.data, digest_size=16).digest()
-        number = self._numbers.setdefault(digest, len(self._numbers))
-        if number == len(self._ends) - 1:
-            self._ends.append(self._ends[-1] + prepared.size)
-            self._put(prepared)
-        return number
-
-    def _put(self, prepared: NDArray[np.uint64]) -> None:
-        if self._file is None:
-            self._kept.append(prepared)
-            if 8 * self._ends[-1] <= self._limit:
-                return
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
-            weakref.finalize(self, self._file.close)
-            for each in self._kept:
-                self._file.write(each.tobytes())
-            self._kept.clear()
-        else:
-            self._file.write(prepared.tobytes())
-        self._mapped = None
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """How many shingles or units each text has."""
-        import numpy as np  # noqa: PLC0415
-
-        ends = np.array(self._ends, np.int64)
-        return ends[1:] - ends[:-1]
-
-    def __getitem__(self, number: int) -> NDArray[np.uint64]:
-        """Return the text *number*, prepared."""
-        import numpy as np  # noqa: PLC0415
-
-        if self._file is None:
-            return self._kept[number]
-        if self._mapped is None:
-            self._file.flush()
-            self._mapped = np.memmap(self._file, np.uint64, mode="r")
-        return np.asarray(self._mapped[self._ends[number] : self._ends[number + 1]])
-
-
 def read_texts(
     index: Index,
     table: Table,
@@ -363,7 +288,7 @@ def read_texts(
     """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.groups.assign import Texts  # noqa: PLC0415 -- loads numpy
+    from es_simhash.groups.table import Texts  # noqa: PLC0415 -- loads numpy
 
     store = TextStore(measure)
     numbers = np.full(len(table), -1, np.int64)

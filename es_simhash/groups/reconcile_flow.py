@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.contents_flow import untag_stale
-from es_simhash.groups.order import Resources
 from es_simhash.groups.read_flow import grouped_without_fingerprint, read_all, read_texts, read_touched
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping, target_of
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Context, Resolved
@@ -32,8 +31,7 @@ from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Groups, Texts
-    from es_simhash.groups.table import Row, Table
+    from es_simhash.groups.table import Groups, Row, Table, Texts
 
 
 BATCH = 500

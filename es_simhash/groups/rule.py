@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from math import inf
+from typing import IO, Any, Literal, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_field
+from es_simhash.arguments import check_choice, check_count, check_field, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.groups.order import BY_ID, LONGEST, Canonical, OrderKey, check_order, parse_key
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance, no_text_field
@@ -17,10 +17,91 @@ from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.presets import Preset, get_preset
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
 
+BY_ID = "id"
+LONGEST = "longest"
+OTHERS = "*"
+Canonical: TypeAlias = str | Sequence[str]
+"""What a caller gives: one key, or a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """
+    One key of a canonical order.
+
+    *kind*: ``"preference"`` compares values of a keyword field, ``"field"`` a date or number. *values* has the
+    preferred one first; ``"*"`` stands for all that are not named.
+    """
+
+    kind: Literal["id", "longest", "preference", "field"]
+    field: str = ""
+    is_descending: bool = False
+    values: tuple[str, ...] = ()
+
+    def rank(self, values: Iterable[Any]) -> float:
+        """Return the rank of a document: smallest is preferred, no value is last. Dates are in milliseconds."""
+        if self.kind == "preference":
+            return float(min(map(self._place, values), default=inf))
+        numbers = [float(value) for value in values]
+        return min((-each if self.is_descending else each for each in numbers), default=inf)
+
+    def _place(self, value: str) -> int:
+        for each in (value, OTHERS):
+            if each in self.values:
+                return self.values.index(each)
+        return len(self.values)
+
+
+def parse_key(text: str) -> OrderKey:
+    """
+    Return the key that *text* names.
+
+    >>> parse_key("source:xinhua>reuters>*").values
+    ('xinhua', 'reuters', '*')
+    >>> parse_key("-views").is_descending
+    True
+    """
+    if not isinstance(text, str):
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(text).__name__}")
+    if text in (BY_ID, LONGEST):
+        return OrderKey("id" if text == BY_ID else "longest")
+    if ":" in text:
+        field, _, listed = text.partition(":")
+        values = tuple(listed.split(">"))
+        if not field or field.startswith("-") or not all(values) or len(set(values)) < len(values):
+            raise InvalidInputError(
+                f"canonical {shorten(text)} is no preference: give FIELD:VALUE>VALUE>*, each value once"
+            )
+        check_sendable("canonical", text)
+        check_field("canonical", field)
+        return OrderKey("preference", field, values=values)
+    field = text.removeprefix("-")
+    if not field:
+        raise InvalidInputError(
+            "canonical names no order: give 'id', 'longest', a field, '-field' or 'field:value>value>*'"
+        )
+    check_field("canonical", field)
+    return OrderKey("field", field, is_descending=text.startswith("-"))
+
+
+def check_order(canonical: Canonical) -> tuple[str, ...]:
+    """Return the keys of *canonical* as recorded, without a last ``"id"``: the id always decides last."""
+    if not isinstance(canonical, (str, list, tuple)):
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
+    keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
+    parsed = [parse_key(each) for each in keys]
+    if not keys:
+        raise InvalidInputError("canonical names no order: give 'id', 'longest' or a field")
+    subjects = [(each.kind, each.field) for each in parsed]
+    if len(set(subjects)) < len(subjects):
+        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key twice: name each once")
+    if BY_ID in keys[:-1]:
+        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key after 'id': no two ids are equal")
+    return keys[:-1] if len(keys) > 1 and keys[-1] == BY_ID else keys
+
+
 # Largest first: a span is written in the largest unit that divides it.
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-
-
 _SPAN = re.compile(r"([0-9]{1,15})(d|h|m|s|ms)")
 
 
@@ -68,11 +149,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
 
 
 Rule = Literal["star", "connected"]
-
-
 RULES: tuple[str, ...] = get_args(Rule)
-
-
 GROUPING_KEY = "grouping"
 
 
@@ -84,7 +161,7 @@ class Grouping:
     Two documents are neighbours if their distance is at most max_distance and, where these are given, both
     present texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and
     both have dates *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under
-    ``"connected"`` chains count. *order*: keys for :func:`~es_simhash.groups.order.parse_key` that choose the
+    ``"connected"`` chains count. *order*: keys for :func:`~es_simhash.groups.rule.parse_key` that choose the
     canonical; the id decides last.
     """
 
@@ -273,3 +350,28 @@ def choose_grouping(
     if not has_texts and any(key.kind == LONGEST for key in chosen.keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
     return replace(chosen, measure=chosen.measure.after(settings.scheme))
+
+
+MOST_THREADS = 1_024
+LEAST_BYTES = 1 << 20
+MOST_BYTES = 1 << 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """
+    What finding all pairs may use; ``None``: one thread a core, 2 GiB, no file.
+
+    *memory_bytes* is what all threads together sort at once; fingerprints, ids and the pairs of a grouping need
+    memory in addition. *spill* opens an empty temporary file for the pairs that memory cannot keep.
+    """
+
+    threads: int | None = None
+    memory_bytes: int | None = None
+    spill: Callable[[], IO[bytes]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            check_count("threads", self.threads, 1, MOST_THREADS)
+        if self.memory_bytes is not None:
+            check_count("memory_bytes", self.memory_bytes, LEAST_BYTES, MOST_BYTES)

@@ -72,10 +72,7 @@ def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 FieldKind = Literal["date", "number", "keyword"]
-
-
 _NUMBERS = ("long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long")
-
 
 _KINDS: dict[str, FieldKind] = {
     "date": "date",

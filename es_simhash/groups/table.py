@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
-from es_simhash.groups.assign import Groups, Texts, group_documents, group_fingerprints
-from es_simhash.groups.content import LAST_OF_NANOS, moment_of
-from es_simhash.groups.nodes import MISSING, Documents, Nodes
-from es_simhash.groups.order import OrderKey, Resources
-from es_simhash.groups.rule import Grouping
+from es_simhash.groups.assign import (
+    MISSING,
+    Documents,
+    Nodes,
+    group_documents,
+    group_fingerprints,
+    similar_pairs,
+)
+from es_simhash.groups.content import LAST_OF_NANOS, TextStore, moment_of
+from es_simhash.groups.rule import Grouping, OrderKey, Resources
 from es_simhash.hashing import from_hex
 from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.fields import Fields
@@ -26,7 +31,6 @@ from es_simhash.transport.names import Key
 _NANOS = 1_000_000
 # Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
 _MIDDLE = LAST_OF_NANOS // 2
-
 Columns = dict[str, NDArray[Any]]
 
 
@@ -335,25 +339,100 @@ class Table:
             *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
         )
 
-    def pairs(self, max_distance: int, *, sides: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
+    def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
         """
-        Yield (place, place, distance) of every pair within *max_distance*, each once.
+        Yield (place, place, distance) of every pair within *max_distance*, each once, the first place the smaller.
 
-        Args:
-            max_distance:
-                Largest distance in bits, inclusive.
-            sides:
-                For each document, on which of two sides it is; only pairs from both are wanted, the first from the
-                side that is false.
+        *split*: only pairs of a place before it and one from it on.
         """
-        fingerprints, own = self._columns()["fingerprint"], self._resources
-        for found in near_pairs(fingerprints, max_distance, threads=own.threads, memory_bytes=own.memory_bytes):
+        fingerprints, resources = self._columns()["fingerprint"], self._resources
+        for found in near_pairs(
+            fingerprints, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
+        ):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
-                yield from _across(a, b, distance, sides)
+                if split is None or (a < split) != (b < split):
+                    yield min(a, b), max(a, b), distance
 
 
-def _across(a: int, b: int, distance: int, sides: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, int]]:
-    if sides is None:
-        yield min(a, b), max(a, b), distance
-    elif sides[a] != sides[b]:
-        yield (b, a, distance) if sides[a] else (a, b, distance)
+# Ids that are strings of Python at once.
+_IDS = 100_000
+_MOST_SHARED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """
+    The texts of documents as far as they were read; the arrays have a row for each place.
+
+    *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read, *lengths* in
+    characters are 0. *unread* counts the texts that were asked for and could not be read.
+    """
+
+    sets: TextStore
+    numbers: NDArray[np.int64]
+    unread: int = 0
+    versions: NDArray[np.int64] | None = None
+    lengths: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups that a rule makes of a table; *states* hash the group fields that documents have."""
+
+    table: Table
+    canonical: NDArray[np.int64]
+    distance: NDArray[np.uint8]
+    states: NDArray[np.int64]
+    texts: Texts | None = None
+
+    @property
+    def duplicates(self) -> NDArray[np.int64]:
+        """Places of the documents that are not canonical."""
+        return np.flatnonzero(self.canonical != np.arange(len(self.canonical)))
+
+    @property
+    def unread(self) -> int:
+        """How many documents have no neighbours because their text could not be read."""
+        return 0 if self.texts is None else self.texts.unread
+
+    def shared_ids(self) -> dict[str, tuple[str, ...]]:
+        """Return the ids that several canonicals have, by id, with the indices of these; at most 1,000."""
+        canonicals = np.flatnonzero(self.canonical == np.arange(len(self.canonical)))
+        found: dict[str, list[str]] = {}
+        for place in self.table.with_equal_ids(canonicals).tolist():
+            row = self.table.row(place)
+            if row.id not in found and len(found) == _MOST_SHARED:
+                break
+            found.setdefault(row.id, []).append(row.index)
+        return {id_: tuple(sorted(names)) for id_, names in found.items()}
+
+    def version(self, place: int) -> tuple[int, int] | None:
+        """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
+        if self.texts is None or self.texts.versions is None:
+            return None
+        number, term = self.texts.versions[place].tolist()
+        return None if number < 0 else (number, term)
+
+    def similarity(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarity of the documents at *places* to their canonicals; NaN where texts were not compared."""
+        found = np.full(len(places), np.nan)
+        if self.texts is None:
+            return found
+        pairs = np.asarray(places, np.int64), self.canonical[places]
+        known = (self.texts.numbers[pairs[0]] >= 0) & (self.texts.numbers[pairs[1]] >= 0)
+        pairs = pairs[0][known], pairs[1][known]
+        found[known] = similar_pairs(pairs, self.texts.numbers, self.texts.sets, 0.0)[1]
+        return found
+
+    def wrong(self) -> list[int]:
+        """Return the places of the documents whose group fields are wrong."""
+        found = []
+        for begin in range(0, len(self.canonical), _IDS):
+            part = slice(begin, begin + _IDS)
+            columns = (self.table.ids(self.canonical[part]), self.canonical[part], self.distance[part])
+            rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
+            for place, (group, canonical, distance, state) in enumerate(rows, begin):
+                wanted = (group, None, None) if canonical == place else (group, group, distance)
+                if hash(wanted) != state:
+                    found.append(place)
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -9,14 +10,17 @@ from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.hashing import BLOCK_BITS, BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import Options, check_complete, effective_distance, usable_limits
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, make_plan
-from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
+from es_simhash.lookup.plan import (
+    LOOKUP_BY_ID_DISTANCE,
+    PlanEstimate,
+    explain_plan,
+    make_plan,
+)
 from es_simhash.lookup.query import build_query_of
-from es_simhash.lookup.question_flow import Question, Subject, index_stats
-from es_simhash.lookup.search_flow import search, stream
+from es_simhash.lookup.search_flow import Question, Subject, search, stream
 from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
@@ -332,3 +336,83 @@ def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
 def _place_of(hit: Mapping[str, Any]) -> str:
     routing = hit.get("_routing")
     return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"
+
+
+SAMPLE = 40
+# Up to this distance the plan for a large and skewed index costs little more in a small one.
+STATS_FROM_DISTANCE = 2
+
+
+def index_stats(
+    context: Context, index: Index, max_distance: int | None = None, *, again: bool = False
+) -> Flow[IndexStats | None]:
+    """
+    Return the size and skew of *index*, or ``None`` if a lookup does not need them.
+
+    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where
+    the size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a
+    million random fingerprints are assumed.
+    """
+    if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
+        return None
+    known = None if again else context.recall_stats(index)
+    if known is None:
+        try:
+            known = yield from _sample(context, index)
+        except Exception as error:
+            if status_of(error) is None:
+                raise
+            known = IndexStats()
+        context.learn_stats(index, known)
+    return known
+
+
+def _sample(context: Context, index: Index) -> Flow[IndexStats]:
+    fields = Fields(context.prefix)
+    body = {
+        "size": SAMPLE,
+        "query": {"exists": {"field": fields.fingerprint}},
+        "docvalue_fields": list(fields.blocks),
+        "_source": False,
+        "track_total_hits": True,
+    }
+    answer = yield Call("search", {"index": index, "body": body})
+    hits = answer["hits"]["hits"]
+    documents = answer["hits"]["total"]["value"]
+    sampled = {
+        field: [hit["fields"][field][0] for hit in hits if field in hit.get("fields", ())] for field in fields.blocks
+    }
+    asked = {field: [sorted(set(terms)), *([each] for each in _repeated(terms))] for field, terms in sampled.items()}
+    lines: list[Any] = []
+    for field, parts in asked.items():
+        for part in parts:
+            lines += [{"index": index}, {"size": 0, "query": {"terms": {field: part}}, "track_total_hits": True}]
+    answers = iter((yield Call("msearch", {"body": lines}))["responses"])
+    lengths = []
+    for field, terms in sampled.items():
+        own = [next(answers) for _ in asked[field]]
+        if terms and not any("error" in each for each in own):
+            together, *alone = (each["hits"]["total"]["value"] for each in own)
+            lengths.append(mean_length(terms, together, dict(zip(_repeated(terms), alone, strict=True))))
+    # A posting list has the document's own entry, or as many entries as chance would put there.
+    chance = max(documents / 2**BLOCK_BITS, 1.0)
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    return IndexStats(max(1, documents), max(1.0, mean / chance))
+
+
+def _repeated(terms: Sequence[str]) -> list[str]:
+    """Return the terms that several of the sampled documents have, each once."""
+    return [term for term, count in Counter(terms).items() if count > 1]
+
+
+def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
+    """
+    Return the mean length of the posting lists of *terms*, one term for each sampled document.
+
+    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is
+    repeated among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents
+    out of 40 may be that of a twentieth of the index, or of these two only.
+    """
+    rest = len(set(terms)) - len(alone)
+    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
+    return sum(alone.get(term, ordinary) for term in terms) / len(terms)

@@ -14,9 +14,8 @@ from es_simhash.lookup.find_flow import before_verification, nothing_for, read_s
 from es_simhash.lookup.from_memory_flow import MemoryLookups
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints
 from es_simhash.lookup.options import LookupRequest, Options, check_complete
-from es_simhash.lookup.plan_cost import estimate
-from es_simhash.lookup.question_flow import ASSUMED, Question, Subject
-from es_simhash.lookup.search_flow import read_answer, search
+from es_simhash.lookup.plan import estimate
+from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings

@@ -34,7 +34,7 @@ from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
-from es_simhash.lookup.question_flow import Subject
+from es_simhash.lookup.search_flow import Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings

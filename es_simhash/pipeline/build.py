@@ -12,7 +12,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.lookup.plan_cost import plan_lookup
+from es_simhash.lookup.plan import plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, Fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.pipeline.source import character_tables, script_source

@@ -20,7 +20,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.fields import Fields
 from es_simhash.passages.find_flow import check_filled
-from es_simhash.removal.compare import Candidate
+from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index
@@ -28,8 +28,7 @@ from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
 
 if TYPE_CHECKING:
-    from es_simhash.groups.assign import Texts
-    from es_simhash.groups.table import Table
+    from es_simhash.groups.table import Table, Texts
     from es_simhash.passages.contained import AddsNothing, SharedTerms
 
 

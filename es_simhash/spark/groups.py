@@ -1,7 +1,7 @@
 """
 The groups of documents in Spark, made in rounds, equal to those of ``reconcile``, whatever the partitions.
 
-Documents that nothing tells apart are one node, as in ``groups.nodes``: the same fingerprint and, if texts are
+Documents that nothing tells apart are one node, as in ``groups.assign``: the same fingerprint and, if texts are
 compared, the same shingles. The driver groups what fits into its memory, with ``groups.assign``.
 """
 

@@ -1,7 +1,7 @@
 """
 All pairs within a distance: of fingerprints, and of the documents that have them.
 
-``groups.join`` decides which joins find them and what a share of a join yields; Spark carries fingerprints
+``groups.shares`` decides which joins find them and what a share of a join yields; Spark carries fingerprints
 to shares.
 """
 
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
-from es_simhash.groups.join import Routes, plan_routes
+from es_simhash.groups.shares import Routes, plan_routes
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.frames import Keeper, as_values, documents_of, to_array
 
 Batches = Iterator[pa.RecordBatch]
-
 # Fingerprints of the sample that decides which joins are made.
 SAMPLE = 1 << 17
 # Fingerprints that a task shares out at once.

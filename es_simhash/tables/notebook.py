@@ -191,10 +191,8 @@ def _alternative(name: str, distances: Sequence[int], shares: Sequence[float | N
 
 SHOWN_ROWS = 100
 """Most rows of a table that a notebook shows; the others are counted below it."""
-
 SHOWN_CHARACTERS = 300
 """Most characters of a value that a cell shows; a longer one ends with "…"."""
-
 # A column as narrow as its longest word: longer texts are broken, ids and fingerprints are not.
 _LONG = 40
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields, check_name, check_number
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError
-from es_simhash.groups.order import LEAST_BYTES, MOST_BYTES
+from es_simhash.groups.rule import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards_flow import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
 from es_simhash.transport.retry_flow import is_passing

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 from es_simhash import build_esql, build_query_bar, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.cli import app
 from es_simhash.hashing.pool import PoolSizes
-from es_simhash.lookup.paste_esql import distance_source
-from es_simhash.lookup.plan_cost import explain_plan, plan_lookup
-from es_simhash.lookup.query import build_query, build_query_of
+from es_simhash.lookup.plan import explain_plan, plan_lookup
+from es_simhash.lookup.query import build_query, build_query_of, distance_source
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed

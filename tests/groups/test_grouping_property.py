@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.groups import all_pairs as edges, assign
+from es_simhash.groups import assign
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.in_memory import distinct
-from es_simhash.groups.order import Resources
+from es_simhash.groups.pairs_and_groups_flow import distinct
+from es_simhash.groups.rule import Resources
 from tests.groups.strategies import related_fingerprints
 from tests.reference import connected, star
 
@@ -21,8 +21,8 @@ def test_groups_are_those_of_the_rule(values, max_distance, most_edges, most_rou
     """With pairs in memory, in a file, and with nowhere to put them; with chains settled in rounds and one by one."""
     array = np.array(values, np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edges, "MOST_EDGES", most_edges)
-        patch.setattr(edges, "STEP", 2)
+        patch.setattr(assign, "MOST_EDGES", most_edges)
+        patch.setattr(assign, "PAIRS_READ", 2)
         patch.setattr(assign, "MOST_ROUNDS", most_rounds)
         patch.setattr(assign, "STEP", 3)
         spilled = Resources(spill=TemporaryFile, threads=2, memory_bytes=1 << 20)

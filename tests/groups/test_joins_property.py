@@ -7,45 +7,36 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash.groups import (
-    all_pairs,
-    join,
-    join as ranks,
-    join as routes,
-    joins as cost,
-    joins as keys,
-    joins as scan,
-)
+from es_simhash.groups import all_pairs, joins, shares
 from es_simhash.groups.all_pairs import distances_between, near_pairs
-from es_simhash.groups.join import Ranks, plan_routes, sort_places
 from es_simhash.groups.joins import Family, Swaps, families
+from es_simhash.groups.shares import Ranks, plan_routes, sort_places
 from tests.groups.strategies import related_fingerprints
-
-ALL_BITS = list(range(63, -1, -1))
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     """Cut everything into the smallest steps, so that few fingerprints pass through every branch."""
     for module, name, value in [
-        (scan, "WINDOW", 5),
-        (scan, "_SINGLE", 2),
-        (scan, "_ROWS", 2),
-        (scan, "BLOCK", 1 << 10),
-        (scan, "HOT", 3),
-        (cost, "SAMPLE", 7),
-        (keys, "MOST_KEYS", 10),
-        (join, "SECTION", 2),
-        (join, "WINDOW", 3),
-        (join, "STEP", 4),
-        (join, "_ROWS", 4),
+        (joins, "WINDOW", 5),
+        (joins, "SCAN_WINDOW", 5),
+        (joins, "_SINGLE", 2),
+        (joins, "_ROWS", 2),
+        (joins, "BLOCK", 1 << 10),
+        (joins, "HOT", 3),
+        (joins, "SAMPLE", 7),
+        (joins, "MOST_KEYS", 10),
+        (shares, "SECTION", 2),
+        (shares, "WINDOW", 3),
+        (shares, "STEP", 4),
+        (shares, "_ROWS", 4),
         (all_pairs, "CHUNK", 7),
         (all_pairs, "_THREADED", 2),
     ]:
         monkeypatch.setattr(module, name, value)
     families.cache_clear()
     # Keys are chosen as for many fingerprints.
-    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=0.0, element=0.0))
+    monkeypatch.setattr(joins, "IN_MEMORY", replace(joins.IN_MEMORY, join=0.0, element=0.0))
     yield
     families.cache_clear()
 
@@ -115,7 +106,7 @@ def test_every_family_finds_each_pair_once(values, max_distance, data):
         return (family if len(bits) == 64 else Family(distance, 0, 0)).keys(bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "choose_keys", choose)
+        patch.setattr(shares, "choose_keys", choose)
         assert sorted(listed(values, max_distance, threads=2, memory_bytes=300)) == compared(values, max_distance)
 
 
@@ -167,10 +158,10 @@ def around_one(chance, count):
 @pytest.mark.parametrize("make", [uniform, with_copies, with_few_bits, with_equal_halves, around_one])
 def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypatch):
     """Evenly spread fingerprints and uneven ones, with buckets that are hot."""
-    monkeypatch.setattr(scan, "HOT", 64)
-    monkeypatch.setattr(scan, "_SINGLE", 32)
+    monkeypatch.setattr(joins, "HOT", 64)
+    monkeypatch.setattr(joins, "_SINGLE", 32)
     monkeypatch.setattr(all_pairs, "_THREADED", 1)
-    monkeypatch.setattr(cost, "IN_MEMORY", replace(cost.IN_MEMORY, join=1_000.0))
+    monkeypatch.setattr(joins, "IN_MEMORY", replace(joins.IN_MEMORY, join=1_000.0))
     chance = np.random.default_rng(max_distance)
     values = make(chance, 600)
     values[:100] = values[-100:] ^ np.uint64(1 << 40)
@@ -191,7 +182,7 @@ def test_ranks_are_places_in_the_order(values, halvings, alike):
     """Whichever way they are searched for."""
     ordered = np.unique(np.array([value % 1000 if alike else value for value in [*values, 5]], np.uint64))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks, "_MOST_HALVINGS", halvings)
+        patch.setattr(shares, "_MOST_HALVINGS", halvings)
         assert Ranks(ordered).of(ordered).tolist() == list(range(len(ordered)))
 
 
@@ -216,13 +207,13 @@ def routed(values, max_distance, *, sample, batch):
 @pytest.mark.parametrize("sampled", [600, 60])
 def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypatch):
     """Also where keys are hot, and where the sample is small."""
-    monkeypatch.setattr(routes, "COSTS", cost.Costs(20.0, 1.3, 1_000.0))
-    monkeypatch.setattr(routes, "SHARE", 40)
-    monkeypatch.setattr(routes, "CHUNK", 100)
+    monkeypatch.setattr(shares, "COSTS", joins.Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(shares, "SHARE", 40)
+    monkeypatch.setattr(shares, "CHUNK", 100)
     chance = np.random.default_rng(max_distance)
     values = np.unique(make(chance, 600))
     chance.shuffle(values)
-    found, shares = routed(values, max_distance, sample=values[:sampled], batch=250)
+    found, count = routed(values, max_distance, sample=values[:sampled], batch=250)
     wanted = [tuple(sorted((int(values[a]), int(values[b])))) for a, b, _ in compared(values, max_distance)]
     assert sorted(found) == sorted(wanted)
-    assert shares > 1
+    assert count > 1

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups import all_pairs, all_pairs as edges, assign
-from es_simhash.groups.assign import Texts
-from es_simhash.groups.order import Resources
-from es_simhash.groups.read_flow import TextStore
-from es_simhash.groups.rule import Grouping, Within
-from es_simhash.groups.table import Table
+from es_simhash.groups import all_pairs, assign
+from es_simhash.groups.content import TextStore
+from es_simhash.groups.rule import Grouping, Resources, Within
+from es_simhash.groups.table import Table, Texts
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from tests.groups.strategies import related_fingerprints
 from tests.reference import (
@@ -156,8 +154,8 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chan
 def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_rounds):
     """And with long chains, which are walked one by one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edges, "MOST_EDGES", most_edges)
-        patch.setattr(edges, "STEP", 2)
+        patch.setattr(assign, "MOST_EDGES", most_edges)
+        patch.setattr(assign, "PAIRS_READ", 2)
         patch.setattr(assign, "MOST_ROUNDS", most_rounds)
         patch.setattr(assign, "STEP", 3)
         groups = grouped(items, grouping)

@@ -3,8 +3,16 @@
 import pytest
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.groups.order import OrderKey, check_order, parse_key
-from es_simhash.groups.rule import Grouping, GroupingRequest, Within, choose_grouping, parse_within
+from es_simhash.groups.rule import (
+    Grouping,
+    GroupingRequest,
+    OrderKey,
+    Within,
+    check_order,
+    choose_grouping,
+    parse_key,
+    parse_within,
+)
 from es_simhash.groups.settings_flow import find_field
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification

@@ -5,7 +5,7 @@ import pytest
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.find_many_flow import ask_batch, make_batch, take_answer
 from es_simhash.lookup.options import Options
-from es_simhash.lookup.question_flow import Question, Subject
+from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.protocol import Call, Wait

@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import fingerprint_fields
-from es_simhash.lookup.question_flow import SAMPLE, index_stats, mean_length
+from es_simhash.lookup.find_flow import SAMPLE, index_stats, mean_length
 from es_simhash.mapping.context import Context
 from tests.servers.support import planted
 from tests.transport.by_hand import carry_out

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash import InvalidInputError, build_esql, build_query_bar, fingerprint_fields, hamming_distance, make_plan
-from es_simhash.lookup.paste import block_condition, plan_to_paste, write_kql
-from es_simhash.lookup.paste_esql import write_condition
-from es_simhash.lookup.plan_cost import explain_plan
+from es_simhash.lookup.paste import block_condition, plan_to_paste, write_condition, write_kql
+from es_simhash.lookup.plan import explain_plan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.mapping.context import Limits
 from tests.languages import kql, run_esql

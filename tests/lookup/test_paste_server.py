@@ -19,8 +19,8 @@ from es_simhash import (
     fingerprint_fields,
     hamming_distance,
 )
-from es_simhash.lookup.paste_esql import distance_source, with_distances
 from es_simhash.lookup.plan import LookupPlan
+from es_simhash.lookup.query import distance_source, with_distances
 from tests.servers.support import ONE_SHARD, fill, planted, put, truth
 
 HOSTILE = [

@@ -5,8 +5,7 @@ from itertools import combinations
 import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
-from es_simhash.lookup.plan import LookupPlan, make_plan, minimum_should_match, neighbour_count
-from es_simhash.lookup.plan_cost import estimate, explain_plan
+from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, make_plan, minimum_should_match, neighbour_count
 from es_simhash.mapping.context import IndexStats, Limits
 
 

@@ -161,7 +161,6 @@ def test_no_other_file_has_a_script():
     assert holders == {
         "upkeep/remove_flow.py",
         "ingest/actions.py",
-        "lookup/paste_esql.py",
         "lookup/query.py",
         "pipeline/build.py",
     }

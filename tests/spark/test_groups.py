@@ -7,9 +7,8 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError, RoundsError
-from es_simhash.groups.assign import group_documents, group_fingerprints
-from es_simhash.groups.nodes import Documents
-from es_simhash.groups.read_flow import TextStore
+from es_simhash.groups.assign import Documents, group_documents, group_fingerprints
+from es_simhash.groups.content import TextStore
 from es_simhash.hashing import fingerprint_array
 from es_simhash.lookup.options import Verification
 from es_simhash.spark import groups

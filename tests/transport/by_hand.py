@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from es_simhash.lookup.question_flow import SAMPLE
+from es_simhash.lookup.find_flow import SAMPLE
 from es_simhash.transport.protocol import Call, Compute, Emit, EmitEach, Tell, Together, Wait
 from es_simhash.transport.retry_flow import LOOK_FOR_SHARDS
 

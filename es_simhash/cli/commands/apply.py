@@ -23,7 +23,7 @@ from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_file import read_plan
-from es_simhash.removal.results import AGAIN
+from es_simhash.removal.records import AGAIN
 from es_simhash.transport.names import local_names
 
 

@@ -16,7 +16,7 @@ from es_simhash.cli.grouping_options import resources, verification
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, visible, warn
 from es_simhash.cli.tables import Lines, Value
-from es_simhash.groups.groups_flow import Group
+from es_simhash.groups.pairs_and_groups_flow import Group
 from es_simhash.lookup.near_dups import NearDup
 
 

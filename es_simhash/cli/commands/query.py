@@ -18,11 +18,16 @@ from es_simhash.cli.parameter_types import FINGERPRINT
 from es_simhash.cli.records import read_lines, read_text_argument
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.paste import Selection, build_query_bar
-from es_simhash.lookup.paste_esql import MOST_ROWS, FieldKind, build_esql, distance_source, with_distances
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
-from es_simhash.lookup.plan_cost import PlanEstimate, explain_plan
-from es_simhash.lookup.query import build_query, build_query_of, check_filter
+from es_simhash.lookup.paste import MOST_ROWS, Selection, build_esql, build_query_bar
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan
+from es_simhash.lookup.query import (
+    FieldKind,
+    build_query,
+    build_query_of,
+    check_filter,
+    distance_source,
+    with_distances,
+)
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 

@@ -21,11 +21,9 @@ from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.groups_flow import Group
-    from es_simhash.groups.order import Canonical
-    from es_simhash.groups.pairs_flow import Pair
+    from es_simhash.groups.pairs_and_groups_flow import Group, Pair
     from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.groups.rule import Rule
+    from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
     from es_simhash.ingest.source_flow import IdFrom as IngestIdFrom, OpType
@@ -276,9 +274,8 @@ class AsyncGroupingMethods(AsyncBase):
             MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.order import Resources
         from es_simhash.groups.reconcile_flow import check_moment, reconcile
-        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.groups.rule import GroupingRequest, Resources
 
         request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         moment = check_moment(since)
@@ -341,7 +338,7 @@ class AsyncGroupingMethods(AsyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.groups_flow import GroupOptions, groups
+        from es_simhash.groups.pairs_and_groups_flow import GroupOptions, groups
 
         options = GroupOptions(
             sort=sort,
@@ -395,9 +392,8 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.order import Resources
-        from es_simhash.groups.pairs_flow import pairs
-        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.groups.pairs_and_groups_flow import pairs
+        from es_simhash.groups.rule import GroupingRequest, Resources
 
         request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)

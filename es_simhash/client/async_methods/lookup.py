@@ -12,8 +12,7 @@ from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupRequest, Lookups, OnIncomplete, Options, Verify
-from es_simhash.lookup.plan import LookupPlan
-from es_simhash.lookup.plan_cost import PlanEstimate
+from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.texts.presets import Preset
 from es_simhash.transport.names import Index
 

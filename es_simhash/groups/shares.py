@@ -16,22 +16,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.joins import Costs, Swaps, choose_keys, every_pair, sample_of, scan
+from es_simhash.groups.joins import BITS, Costs, Fingerprints, Places, Swaps, choose_keys, every_pair, sample_of, scan
 from es_simhash.hashing.kernels import count_bits
-
-Fingerprints = NDArray[np.uint64]
-
-
-Places = NDArray[np.int64]
-
-
-BITS = 64
-
 
 # Entries of the table of first bits: at most so many, and one for every few fingerprints.
 _MOST_BITS = 22
-
-
 # After so many halvings the search of numpy is faster.
 _MOST_HALVINGS = 8
 
@@ -88,22 +77,12 @@ class Ranks:
 
 
 ValuePairs = tuple[Fingerprints, Fingerprints]
-
-
 Share = Callable[[], Iterator[ValuePairs]]
-
-
 # A section of a join has about so many fingerprints; shares are made of whole sections.
 SECTION = 1 << 17
-
-
 # Fingerprints of the table looked at once, to pick those of a share.
 WINDOW = 1 << 16
-
-
 _ROWS = 1 << 13
-
-
 # Pairs that are handed on at once.
 STEP = 1 << 17
 

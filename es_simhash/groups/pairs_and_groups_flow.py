@@ -1,25 +1,28 @@
-"""Groups as the group fields of the documents say, as a stream. Nothing is written."""
+"""All pairs of near-duplicates, groups as the group fields say, and near-duplicates among hits. Nothing is written."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import MappingError
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.errors import MappingError, SchemeMismatchError
+from es_simhash.groups.read_flow import read_all, read_texts
+from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import refuse_regrouping
-from es_simhash.hashing import from_hex
-from es_simhash.lookup.near_dups import NearDup
+from es_simhash.hashing import from_hex, hamming_distance
+from es_simhash.lookup.near_dups import NearDup, check_hits
 from es_simhash.lookup.options import Verified
 from es_simhash.lookup.query import check_filter, check_source
 from es_simhash.lookup.verify_flow import FETCH, fetch_texts
-from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import require_text_fields
-from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.documents import read_text
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, require_text_fields
+from es_simhash.mapping.resolve_flow import agree, read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.presets import Preset
@@ -30,12 +33,128 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
 
 if TYPE_CHECKING:
-    from es_simhash.texts.measures import TextMeasure
+    from es_simhash.groups.table import Table, Texts
     from es_simhash.texts.similarity import Shingles
 
 
 BUCKETS = 200
 PAGE = 5_000
+STEP = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """
+    Two near-duplicates.
+
+    Attributes:
+        id:
+            ``_id`` of the first.
+        index:
+            Name of the index that contains it.
+        other_id:
+            ``_id`` of the second.
+        other_index:
+            Name of the index that contains that.
+        distance:
+            Their distance in bits.
+        routing:
+            ``_routing`` of the first, where it was indexed with one.
+        other_routing:
+            ``_routing`` of the second.
+        similarity:
+            Similarity of their texts by the measure asked for; ``None`` where texts were not compared.
+    """
+
+    id: str
+    index: str
+    other_id: str
+    other_index: str
+    distance: int
+    routing: str | None = None
+    other_routing: str | None = None
+    similarity: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pair as plain JSON values."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+
+def pairs(
+    context: Context, index: Index, against: Index | None, request: GroupingRequest, resources: Resources
+) -> Flow[None]:
+    """
+    Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
+
+    A document that both names reach makes no pair with itself. By default texts are not compared; where they are,
+    a document whose text cannot be read makes no pair. Of *request* only max_distance, preset and verify count.
+    Memory: about 100 bytes a document, and where texts are compared the shingles of those that have a candidate,
+    in a temporary file beyond 256 MiB.
+    """
+    from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
+
+    check_index(index)
+    if against is not None:
+        check_index(against)
+    settings = yield from read_index_settings(context, index)
+    request.check_scheme(settings)
+    recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
+    limits = request.put_on(Grouping(max_distance=recorded))
+    limits = replace(limits, measure=limits.measure.after(settings.scheme))
+    table = Table(context.prefix, resources=resources)
+    yield from read_all(context, index, table)
+    split = None
+    if against is not None:
+        other = yield from read_index_settings(context, against)
+        if other.scheme != settings.scheme:
+            raise SchemeMismatchError(
+                f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",
+                index_scheme=str(settings.scheme),
+                client_scheme=str(other.scheme),
+            )
+        split = len(table)
+        yield from read_all(context, against, table)
+    texts: Texts | None = None
+    if limits.similarity is not None:
+        texts = yield from _read_texts(context, index, against, table, limits)
+    found = table.pairs(limits.max_distance, split=split)
+    while step := (yield Compute(_take, (found, texts, limits.similarity))):
+        for left, right, bits, similarity in step:
+            a, b = table.row(left), table.row(right)
+            if a.key != b.key:
+                yield Emit(Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity))
+
+
+def _read_texts(context: Context, index: Index, against: Index | None, table: Table, limits: Grouping) -> Flow[Texts]:
+    names = [
+        name for each in (index, against) if each is not None for name in ([each] if isinstance(each, str) else each)
+    ]
+    text_fields = TextFields()
+    for name in names:
+        each = yield from read_settings_by_index(context, name)
+        text_fields.update({concrete: own.text_fields for concrete, own in each.items()})
+    require_text_fields(text_fields, "texts cannot be compared", "leave verify and preset out")
+    places = yield Compute(table.with_candidates, (limits.max_distance,))
+    return (yield from read_texts(names, table, places.tolist(), text_fields, limits.measure))
+
+
+def _take(
+    found: Iterator[tuple[int, int, int]], texts: Texts | None, bound: float | None
+) -> list[tuple[int, int, int, float | None]]:
+    """Return the next pairs; empty after the last one."""
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.groups.assign import similar_pairs  # noqa: PLC0415
+
+    while step := list(islice(found, STEP)):
+        if texts is None or bound is None:
+            return [(*pair, None) for pair in step]
+        read = [pair for pair in step if texts.numbers[pair[0]] >= 0 and texts.numbers[pair[1]] >= 0]
+        left, right = (np.array([pair[side] for pair in read], np.int64) for side in (0, 1))
+        some, similarity = similar_pairs((left, right), texts.numbers, texts.sets, bound)
+        if some.any():
+            return [(*read[place], float(similarity[place])) for place in np.flatnonzero(some).tolist()]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +319,11 @@ class _Reader:
     def emit(self, names: list[str]) -> Flow[None]:
         """Emit the groups *names*, as far as they are large enough."""
         found = yield from self._read(names)
-        groups = [Group(name, tuple(sorted(members, key=_order(name)))) for name, members in found.items() if members]
+        groups = [
+            Group(name, tuple(sorted(members, key=lambda each: (each.id != name, *each.order))))
+            for name, members in found.items()
+            if members
+        ]
         if self._limits.similarity is not None:
             groups = yield from self._compare(groups, self._limits.similarity)
         contained = (yield from self._read_contained(names)) if self._options.contained else {}
@@ -279,13 +402,49 @@ class _Reader:
             part = [each.key for each in members if fields_of[each.index] == fields]
             found = yield from fetch_texts(self._index, part, fields)
             found.check_read()
-            sets |= yield Compute(_prepare, (found.texts, self._measure))
+            prepared = yield Compute(self._measure.prepare, (list(found.texts.values()),))
+            sets |= zip(found.texts, prepared, strict=True)
         return sets
 
 
-def _prepare(texts: Mapping[Key, str], measure: TextMeasure) -> dict[Key, Shingles]:
-    return dict(zip(texts, measure.prepare(list(texts.values())), strict=True))
+def distinct(
+    hits: Iterable[Mapping[str, Any]], max_distance: int = DEFAULT_MAX_DISTANCE, *, prefix: str = DEFAULT_PREFIX
+) -> list[Mapping[str, Any]]:
+    """
+    Return *hits* without those that are near-duplicates of a hit before them, in their order.
 
+    It thins one page of any search's results. Only this page is compared, so a near-duplicate of a hit on an earlier
+    page stays. A hit without a fingerprint stays too.
 
-def _order(name: str) -> Callable[[NearDup], Any]:
-    return lambda each: (each.id != name, *each.order)
+    Args:
+        hits:
+            Hits as a search answered them (``response["hits"]["hits"]``), with the fingerprint in their ``_source``,
+            or among their ``docvalue_fields`` or ``fields``.
+        max_distance:
+            Largest distance of a near-duplicate in bits, inclusive, 0 to 64.
+        prefix:
+            Name of the object that holds the fields.
+
+    Raises:
+        TypeError: If max_distance is not an int.
+        InvalidInputError: If it is out of range, or a hit's fingerprint is no fingerprint.
+
+    Examples:
+        >>> page = [{"_id": str(n), "fields": {"simhash.fingerprint": [f"{n:016x}"]}} for n in (0, 1, 255)]
+        >>> [hit["_id"] for hit in distinct(page, 3)]
+        ['0', '255']
+    """
+    check_max_distance(max_distance)
+    name = Fields(prefix).fingerprint
+    kept: list[int] = []
+    found = []
+    for hit in check_hits(hits):
+        values = (hit.get("fields") or {}).get(name) or []
+        digits = values[0] if values else read_text(hit.get("_source") or {}, (name,))
+        if digits is not None:
+            fingerprint = from_hex(digits)
+            if any(hamming_distance(fingerprint, each) <= max_distance for each in kept):
+                continue
+            kept.append(fingerprint)
+        found.append(hit)
+    return found
