@@ -17,8 +17,8 @@ from pathlib import Path
 
 from dedup import read_texts
 
-from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.review import Review
 
 

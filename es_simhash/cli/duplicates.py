@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.plan_file import read_plan
-from es_simhash.removal.results import AGAIN, DuplicateResult
+from es_simhash.removal.records import AGAIN, DuplicateResult
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath

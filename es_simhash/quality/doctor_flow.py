@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError
@@ -14,6 +14,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.boilerplate_flow import find_group_template, find_hot_templates
+from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
 from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
@@ -21,10 +22,6 @@ from es_simhash.transport.names import Index, check_index, index_key
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow
 from es_simhash.upkeep.check_flow import IndexCheck, check_indices
-
-if TYPE_CHECKING:
-    from es_simhash.quality.health import Diagnosis, Finding
-
 
 FORECAST = (0, 3, 5, 8, 10, 12)
 """The distances, in bits, that candidates are forecast for."""
@@ -43,8 +40,6 @@ def diagnose(
     Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
     about fifteen more.
     """
-    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 -- loads numpy
-
     check_sample(sample)
     check_seed(seed)
     given = check_fields("text_field", text_field, may_lack=True)
@@ -83,8 +78,6 @@ def diagnose(
 
 def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
     """Return why indices cannot be used."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
     return [
         Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
         for each in checks
@@ -95,8 +88,6 @@ def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
 
 def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
     """Return which indices do not keep all of their documents."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
     return [
         Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
         for each in checks
@@ -108,8 +99,6 @@ def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
 def _examine(
     context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
 ) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
-    from es_simhash.quality.health import judge_sample  # noqa: PLC0415 -- loads numpy
-
     ours = Fields(context.prefix)
     hits, gaps = yield from sample_documents(
         index,
@@ -131,8 +120,6 @@ def _examine(
 def _find_missing(
     context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
 ) -> Flow[list[Finding]]:
-    from es_simhash.quality.health import judge_missing  # noqa: PLC0415 -- loads numpy
-
     if missing <= 0:
         return []
     query = {"bool": {"must_not": [{"exists": {"field": Fields(context.prefix).fingerprint}}]}}
@@ -147,8 +134,6 @@ def _find_missing(
 
 def _find_lost(context: Context, index: Index) -> Flow[tuple[list[Finding], tuple[str, ...]]]:
     """Return whether documents name a canonical that is not there, and why not all were counted."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
     try:
         groups = yield from count_groups(index, Fields(context.prefix), [])
     except IncompleteSearchError as error:
@@ -163,8 +148,6 @@ def _count_blocks(
     context: Context, index: Index, fingerprinted: int
 ) -> Flow[tuple[list[Finding], list[Gap], tuple[str, int] | None]]:
     """Return the findings about block terms, why not all were counted, and the largest group with its size."""
-    from es_simhash.quality.health import judge_blocks  # noqa: PLC0415 -- loads numpy
-
     ours = Fields(context.prefix)
     names = [ours.fingerprint, ours.group, *ours.blocks]
     body = {

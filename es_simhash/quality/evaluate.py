@@ -21,7 +21,7 @@ from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.quality.truth import Truth
+from es_simhash.quality.known_pairs import Truth
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs

@@ -16,7 +16,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.doctor_flow import diagnose
-from es_simhash.quality.real_pairs import PresetSample, sample_presets
+from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.quality.stats import Stats
@@ -212,36 +212,22 @@ def _compare(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(StatsOptions):
     """
     The keyword arguments of the client's method, checked: what a report says, and from which samples.
 
     *text_field*: by default the text fields that the index records.
-    *filter*: a query, or several that all must match. It limits what is counted, shown and drawn for the presets;
-    the health is that of all fingerprints.
+    *filter*: limits what is counted, shown and drawn for the presets; the health is that of all fingerprints.
     *sample*: documents whose fingerprints are examined, 1 to 10,000.
     """
 
-    time_field: str | None = None
-    source_field: str | None = None
-    text_field: str | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     sample: int = 1_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
         check_seed(self.seed)
-        self.counted()
-
-    def counted(self) -> StatsOptions:
-        """Return the options of the numbers."""
-        return StatsOptions(
-            time_field=self.time_field,
-            source_field=self.source_field,
-            text_field=self.text_field,
-            filter=self.filter,
-        )
+        StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
@@ -252,7 +238,7 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     lookup for each of up to 200 documents.
     """
     at = now()
-    stats = yield from read_stats(context, index, options.counted())
+    stats = yield from read_stats(context, index, options)
     diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
     settings = yield from read_index_settings(context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
@@ -17,17 +16,15 @@ from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.quality import tuning
+from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
+from es_simhash.quality.known_pairs import RealPairs
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.texts.presets import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, check_index, document_key, index_key
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
-
-if TYPE_CHECKING:
-    from es_simhash.quality.real_pairs import RealPairs
-    from es_simhash.quality.tuning import Tuning
-
 
 SCHEMES = ("shingles", "words")
 """The schemes that are compared by default, in addition to the scheme of the index."""
@@ -43,7 +40,7 @@ def tune(
     schemes: Sequence[str | Scheme],
     text_field: str | Sequence[str],
     seed: int,
-) -> Flow[Tuning]:
+) -> Flow[tuning.Tuning]:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
 
@@ -80,7 +77,9 @@ def tune(
         if len(drawn.sampled) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = yield Compute(_measure, (name, drawn.documents, drawn.texts, chosen, stats, notes, seed, pairs_of))
+    found: tuning.Tuning = yield Compute(
+        _measure, (name, drawn.documents, drawn.texts, chosen, stats, notes, seed, pairs_of)
+    )
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
 
@@ -145,14 +144,7 @@ def _measure(
     notes: Sequence[str],
     seed: int,
     pairs_of: tuple[Scheme, RealPairs] | None,
-) -> Tuning:
-    from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
-    from es_simhash.quality.edits import (  # noqa: PLC0415
-        NOISE,
-        conversion_is_available,
-        count_scripts,
-    )
-
+) -> tuning.Tuning:
     edited = tuning.inject(texts, seed=seed)
     noisy = tuning.inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)

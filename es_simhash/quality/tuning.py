@@ -2,7 +2,7 @@
 Measures what schemes and distances find in sampled texts, and how much of it is right; makes no request.
 
 Recall is measured with edited copies of a sample, because each of them should be found; precision with pairs
-that the index really has (``quality.real_pairs``), because its share of duplicates is not that of the copies.
+that the index really has (``quality.known_pairs``), because its share of duplicates is not that of the copies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.lookup.options import measure_of
 from es_simhash.quality.edits import EDITS, Edit, Scripts
-from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs

@@ -44,12 +44,11 @@ from es_simhash.mapping.context import Context
 from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_documents
 from es_simhash.removal.files import refuse_archive_name
-from es_simhash.removal.indices_flow import SIZES, RemovalSizes, count_shares, read_uuids
-from es_simhash.removal.judge import judge_removal, state_of
-from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.records import Archived, Excess, PlanHeader, PlannedRemoval, Share, refuse_excess
+from es_simhash.removal.may_delete import Excess, Share, judge_removal, refuse_excess, state_of
+from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
+from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read_uuids
+from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
-from es_simhash.removal.results import AGAIN, DuplicateKind, DuplicateResult
 from es_simhash.removal.tags_flow import untag_removed
 from es_simhash.transport.names import Key
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were

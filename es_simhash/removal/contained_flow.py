@@ -20,7 +20,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.fields import Fields
 from es_simhash.passages.find_flow import check_filled
-from es_simhash.removal.compare import Candidate
+from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index

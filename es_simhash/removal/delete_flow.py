@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, shorten
-from es_simhash.removal.judge import is_unreadable, state_of
+from es_simhash.removal.may_delete import is_unreadable, state_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.names import Key
 from es_simhash.transport.protocol import Call, Flow, status_of
@@ -140,7 +140,7 @@ def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None
     outcomes = yield from _create(documents, targets)
     refused = [n for n, each in enumerate(outcomes) if each.error is not None and _BACKING in str(each.error)]
     if refused:
-        targets |= yield from _streams()
+        targets |= yield from find_streams()
         again = yield from _create([documents[n] for n in refused], targets)
         for n, outcome in zip(refused, again, strict=True):
             outcomes[n] = outcome
@@ -168,7 +168,7 @@ def _create_operation(archived: Archived, index: str) -> Operation:
     return Operation("create", header, source)
 
 
-def _streams() -> Flow[dict[str, str]]:
-    """Return the data stream of each backing index."""
-    answer: dict[str, Any] = yield Call("get_data_stream", {"name": "*"})
+def find_streams() -> Flow[dict[str, str]]:
+    """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
+    answer = yield from ask(Call("get_data_stream", {"name": "*"}))
     return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

@@ -17,7 +17,7 @@ import json
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,8 @@ from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.own_records import FORMAT
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
-from es_simhash.removal.records import PlanHeader, PlannedRemoval
+from es_simhash.removal.may_delete import Guards
+from es_simhash.removal.records import PlannedRemoval, take
 
 VERSION = 1
 
@@ -36,6 +37,56 @@ AGAIN = "make the plan again"
 
 
 DIGEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader:
+    """
+    The first line of a plan.
+
+    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601.
+    *view*: the names that the user gave, such as an alias: documents that they do not show are neither counted
+    nor regrouped. It is empty in a plan of an earlier version, in one that Spark made, and for date math.
+    """
+
+    index_uuids: Mapping[str, str]
+    prefix: str
+    grouping: Mapping[str, Any]
+    count: int = 0
+    guards: Guards = field(default_factory=Guards)
+    at: str = ""
+    view: tuple[str, ...] = ()
+
+    @property
+    def is_by_containment(self) -> bool:
+        """Whether its documents go because others contain them; these may be canonicals of groups."""
+        return "contained" in self.grouping
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the header as plain JSON values, without format and version."""
+        return {
+            "at": self.at,
+            "index_uuids": dict(self.index_uuids),
+            **({"view": list(self.view)} if self.view else {}),
+            "prefix": self.prefix,
+            "grouping": dict(self.grouping),
+            "count": self.count,
+            "guards": self.guards.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
+        """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
+        uuids = take(plain, "index_uuids", dict)
+        return cls(
+            {name: take(uuids, name, str) for name in uuids},
+            take(plain, "prefix", str),
+            take(plain, "grouping", dict),
+            take(plain, "count", int),
+            Guards.from_dict(take(plain, "guards", dict)),
+            str(plain.get("at") or ""),
+            tuple(map(str, take(plain, "view", list, type(None)) or ())),
+        )
 
 
 class PlanWriter:

@@ -2,21 +2,22 @@
 Plans a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
 
 Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical,
-and both versions are noted, so that ``apply_flow`` can see whether the plan still fits.
+and both versions are noted, so that ``apply_flow`` can see whether the plan still fits. ``may_delete`` judges.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_count, check_field, check_items, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping, GroupingRequest
-from es_simhash.groups.settings_flow import settle_grouping
+from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.read_content import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
@@ -24,26 +25,27 @@ from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.passages.contained import check_contained
-from es_simhash.removal.compare import Candidate, Comparer, Judged, PairMeasure
 from es_simhash.removal.contained_flow import Found, find_contained
-from es_simhash.removal.indices_flow import SIZES, RemovalSizes, check_protected, count_shares, read_uuids
-from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import (
+from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
+    Candidate,
+    Comparer,
     Guards,
-    PlanHeader,
-    PlannedRemoval,
-    Reason,
+    Judged,
+    PairMeasure,
+    Share,
     check_max_share,
     refuse_excess,
 )
-from es_simhash.removal.results import RemovalPlan
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
-from es_simhash.transport.answers import check_whole
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, document_key, index_key, local_names
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
-from es_simhash.transport.retry_flow import ask, now
+from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell, status_of
+from es_simhash.transport.retry_flow import Patience, ask, now
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
@@ -52,6 +54,28 @@ if TYPE_CHECKING:
 
 BATCH = 500
 PAGE = 1_000
+VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalSizes:
+    """
+    How much a removal or a restore does at once.
+
+    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back
+    together, and about how many characters they may have. *few*: up to so many restored documents, only the
+    groups that these may have changed are judged. *common*: documents are not compared for a term of passages
+    that more documents have.
+    """
+
+    removed: int = 200
+    restored: int = 500
+    characters: int = 8_000_000
+    few: int = 1_000
+    common: int = 1_000
+
+
+SIZES = RemovalSizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +313,65 @@ def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
     for place in places:
         canonical = groups.table.row(int(groups.canonical[place]))
         yield groups.table.row(place), canonical, int(groups.distance[place])
+
+
+def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
+    """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            answer = yield from ask(Call("get_settings", {"index": name, "name": "index.uuid"}))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            continue
+        settings = (answer.get(name) or {}).get("settings") or {}
+        if uuid := (settings.get("index") or {}).get("uuid"):
+            found[name] = uuid
+    return found
+
+
+def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
+    """Raise MappingError if *field* is not, in each index, a keyword with doc values."""
+    for name, mapping in mappings.items():
+        node = find_field(mapping, field)
+        found = node.get("type") or ("object" if "properties" in node else None)
+        if found not in ("keyword", "constant_keyword") or node.get("doc_values") is False:
+            without = " without doc values" if node.get("doc_values") is False else ""
+            state = "is not mapped" if found is None else f"is mapped as {found!r}{without}"
+            raise MappingError(
+                f"field {field!r} of index {name!r} {state}: only the values of a keyword field with doc "
+                "values can be protected: name another field"
+            )
+
+
+def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
+    """
+    Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
+
+    What an alias does not show is not counted. *removals* are counts by value of the protected field.
+    """
+    query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
+    documents, gaps = yield from count_documents(index, query, patience=Patience())
+    check_whole(gaps)
+    shares: dict[str, Share] = {}
+    if guards.protect is not None:
+        for part in _parts(sorted(removals), VALUES):
+            counts = yield from _count_values(index, query, guards.protect, part)
+            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
+    return Guards(guards.max_share, guards.protect, documents, shares)
+
+
+def _count_values(index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]) -> Flow[dict[str, int]]:
+    terms = {"field": field, "include": list(values), "size": len(values)}
+    body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    # OpenSearch reports that it counted without looking at documents.
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}
+
+
+def _parts(values: Iterable[str], size: int) -> Iterable[list[str]]:
+    waiting = iter(values)
+    while part := list(islice(waiting, size)):
+        yield part

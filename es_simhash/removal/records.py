@@ -1,121 +1,12 @@
-"""What a plan of removal and an archive consist of, and guard rails: plain values, checked. No file is read here."""
+"""What a plan of removal and an archive consist of, and what applying and restoring report: plain values, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from es_simhash.arguments import check_number
-from es_simhash.errors import GuardRailError, shorten
 from es_simhash.transport.names import Key
-
-DEFAULT_MAX_SHARE = 0.2
-
-
-SHOWN = 3
-
-
-def check_max_share(share: Any) -> float:
-    """Return *share* as a float; raise TypeError or InvalidInputError if it is not a number from 0 to 1."""
-    return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How many documents of a whole would be removed: *removals* of *documents*."""
-
-    removals: int
-    documents: int
-
-    def exceeds(self, max_share: float) -> bool:
-        """Return whether more than *max_share* of the documents would be removed."""
-        # By the decimal number that people gave: 0.29 * 100 is less than 29 in floating point.
-        return self.removals > Fraction(str(max_share)) * self.documents
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """A share that is too large; *field* is ``None`` if the whole index is meant."""
-
-    share: Share
-    max_share: float
-    field: str | None = None
-    value: str | None = None
-
-    def __str__(self) -> str:
-        """Return the sentence for people."""
-        of = "of the index" if self.field is None else f"with {self.field} {shorten(self.value)}"
-        return (
-            f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "
-            f"more than the share of {self.max_share:g}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Guards:
-    """
-    The guard rails of a plan, with the numbers that were found when it was made.
-
-    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*:
-    the number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of
-    how many.
-    """
-
-    max_share: float = DEFAULT_MAX_SHARE
-    protect: str | None = None
-    documents: int = 0
-    values: Mapping[str, Share] = field(default_factory=dict)
-
-    def find_excess(self, removals: int) -> list[Excess]:
-        """Return the shares that are too large if *removals* documents are removed; the whole index first."""
-        whole = Share(removals, self.documents)
-        found = [Excess(whole, self.max_share)] if whole.exceeds(self.max_share) else []
-        return found + [
-            Excess(share, self.max_share, self.protect, value)
-            for value, share in self.values.items()
-            if share.exceeds(self.max_share)
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the guard rails as plain JSON values."""
-        values = {
-            value: {"removals": each.removals, "documents": each.documents} for value, each in self.values.items()
-        }
-        return {
-            "max_share": self.max_share,
-            "documents": self.documents,
-            "protect": self.protect,
-            "values": values,
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Guards:
-        """Return the guard rails that :meth:`to_dict` made *plain* of; raise ValueError if they cannot be read."""
-        try:
-            values = {
-                value: Share(int(each["removals"]), int(each["documents"])) for value, each in plain["values"].items()
-            }
-            protect = plain["protect"]
-            if not isinstance(protect, (str, type(None))):
-                raise ValueError("'protect' is not a name")  # noqa: TRY004 -- the caller names the line of the file
-            return cls(check_max_share(plain["max_share"]), protect, int(plain["documents"]), values)
-        except (AttributeError, KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"'guards' cannot be read ({error!r})") from error
-
-
-def refuse_excess(
-    excess: list[Excess], advice: str = "see whether these are duplicates, and allow it with a larger max_share"
-) -> None:
-    """Raise GuardRailError if there is any excess."""
-    if excess:
-        more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
-        raise GuardRailError(
-            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}",
-            excess=tuple(excess),
-        )
-
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)
@@ -237,56 +128,6 @@ class PlannedRemoval:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanHeader:
-    """
-    The first line of a plan.
-
-    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601.
-    *view*: the names that the user gave, such as an alias: documents that they do not show are neither counted
-    nor regrouped. It is empty in a plan of an earlier version, in one that Spark made, and for date math.
-    """
-
-    index_uuids: Mapping[str, str]
-    prefix: str
-    grouping: Mapping[str, Any]
-    count: int = 0
-    guards: Guards = field(default_factory=Guards)
-    at: str = ""
-    view: tuple[str, ...] = ()
-
-    @property
-    def is_by_containment(self) -> bool:
-        """Whether its documents go because others contain them; these may be canonicals of groups."""
-        return "contained" in self.grouping
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the header as plain JSON values, without format and version."""
-        return {
-            "at": self.at,
-            "index_uuids": dict(self.index_uuids),
-            **({"view": list(self.view)} if self.view else {}),
-            "prefix": self.prefix,
-            "grouping": dict(self.grouping),
-            "count": self.count,
-            "guards": self.guards.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
-        """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
-        uuids = take(plain, "index_uuids", dict)
-        return cls(
-            {name: take(uuids, name, str) for name in uuids},
-            take(plain, "prefix", str),
-            take(plain, "grouping", dict),
-            take(plain, "count", int),
-            Guards.from_dict(take(plain, "guards", dict)),
-            str(plain.get("at") or ""),
-            tuple(map(str, take(plain, "view", list, type(None)) or ())),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Archived:
     """
     One line of an archive: a document as it was before it was removed.
@@ -311,3 +152,246 @@ class Archived:
     def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
         return Key(self.index, self.id, self.routing)
+
+
+DuplicateAction: TypeAlias = Literal[
+    "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
+]
+
+
+KeptKind = Literal[
+    "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable"
+]  # fmt: skip
+"""Why a document of a plan is kept."""
+
+
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
+
+
+AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
+"""Kinds of what the same command may still do, given again."""
+
+
+_SENTENCES: dict[str, str] = {
+    "changed": "it was changed after the plan was made",
+    "missing": "it is gone already, and this archive does not hold it",
+    "canonical_changed": "its canonical was changed after it was compared",
+    "canonical_missing": "its canonical was deleted",
+    "index_replaced": "its index was deleted, or replaced by another of that name",
+    "conflict": "others kept changing it",
+    "refused": "the server refused",
+    "unreadable": "the server could not read it now",
+    "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateResult:
+    """
+    What became of one duplicate; in a dry run, what would become of it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it, or held it.
+        canonical:
+            Id of the document that stays, or that contains this one.
+        canonical_index:
+            Name of the index that holds that; empty for a tag that is removed.
+        distance:
+            Their distance in bits; ``None`` for a tag that is removed.
+        action:
+            ``"deleted"`` or ``"tagged"``; ``"untagged"`` where the document was tagged as contained in another, and is
+            so no longer. In a dry run ``"would delete"``, ``"would tag"`` or ``"would untag"``. ``"kept"`` where the
+            plan no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
+            canonical was deleted or changed at the same moment.
+        kind:
+            Why it was kept or restored, as a word; else ``None``.
+        detail:
+            What more is known, such as the server's own words.
+        similarity:
+            Similarity of the two texts, where they were compared; of a document that another contains, the share of
+            its shingles that stand there.
+        routing:
+            Its routing value, where it has one.
+    """
+
+    id: str
+    index: str
+    canonical: str
+    canonical_index: str
+    distance: int | None
+    action: DuplicateAction
+    kind: DuplicateKind | None = None
+    detail: str = ""
+    similarity: float | None = None
+    routing: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was planned was done, or would be."""
+        return self.kind is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was kept or restored, as a sentence for people; else ``None``."""
+        return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "canonical": self.canonical,
+            "canonical_index": self.canonical_index,
+            "distance": self.distance,
+            "similarity": self.similarity,
+            "action": self.action,
+            "kind": self.kind,
+            "reason": self.reason,
+            **({} if self.routing is None else {"routing": self.routing}),
+        }
+
+    @classmethod
+    def of(
+        cls, removal: PlannedRemoval, action: DuplicateAction, kind: DuplicateKind | None = None, detail: str = ""
+    ) -> DuplicateResult:
+        """Return the record of a line of a plan."""
+        document, canonical = removal.document, removal.canonical
+        return cls(
+            document.id,
+            document.index,
+            canonical.id,
+            canonical.index,
+            removal.distance,
+            action,
+            kind,
+            detail,
+            removal.similarity,
+            document.routing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """
+    What a plan of removal contains, and what it leaves out.
+
+    Attributes:
+        path:
+            The file.
+        sha256:
+            Its digest; it names the plan in archives.
+        count:
+            Number of documents that would be removed.
+        documents:
+            Number of documents of the indices.
+        duplicates:
+            Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
+        left_out:
+            How many documents are not in the plan, by kind: ``"not_similar"``: the present texts are below the
+            similarity, or share no long runs; ``"unreadable"``: a text could not be read; ``"changed"``: a document was
+            changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
+            present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
+            ``"common"``: it shares passages with very many documents, and was not compared with all of them.
+    """
+
+    path: str
+    sha256: str
+    count: int
+    documents: int
+    duplicates: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
+
+
+RestoredKind: TypeAlias = Literal[
+    "index_missing", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
+]
+
+
+_RESTORED: dict[str, str] = {
+    "index_missing": "its index does not exist any more: create it, or name another index to restore into",
+    "unmapped": "its index does not map our fields any more: add them to its mapping, or name another index to "
+    "restore into",
+    "other_scheme": "its fingerprint is not the one that the index's scheme gives its text: name an index that has the "
+    "scheme it was removed from",
+    "dropped": "an ingest pipeline of the server dropped it",
+    "pipeline": "it was written, and is not as it was archived: a final pipeline of the index, or another program, "
+    "changed it",
+    "unreadable": "the server could not read it now: run the restore again",
+    "refused": "the server refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """
+    What became of one document of an archive; in a dry run, what would become of it.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Name of the index that holds it now; where it was refused, of the one that was to hold it.
+        action:
+            ``"restored"`` where it was missing and is there now; in a dry run ``"would restore"``. ``"exists"`` where
+            it was there already, with the same fields, and ``"differs"`` where another document has its id: nothing is
+            written then. ``"refused"`` where it could not be written. ``"differs"`` with the kind ``"pipeline"`` where
+            it was written, and then changed.
+        routing:
+            Its routing value, where it has one.
+        canonical:
+            Id of the document that it was removed for.
+        canonical_index:
+            Name of the index that held that.
+        kind:
+            Why it was refused or changed, as a word; else ``None``.
+        detail:
+            What more is known, such as the server's own words.
+    """
+
+    id: str
+    index: str
+    action: RestoredAction
+    routing: str | None = None
+    canonical: str = ""
+    canonical_index: str = ""
+    kind: RestoredKind | None = None
+    detail: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the document is in the index, with the fields of the archive, or would be."""
+        return self.action in ("restored", "would restore", "exists")
+
+    @property
+    def reason(self) -> str | None:
+        """Why the document is not as the archive has it, as a sentence for people; else ``None``."""
+        if self.action == "differs" and self.kind is None:
+            return "another version of it is there, which was not changed"
+        return None if self.kind is None else add_detail(_RESTORED[self.kind], self.detail)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "action": self.action,
+            "canonical": self.canonical,
+            "canonical_index": self.canonical_index,
+            "kind": self.kind,
+            "reason": self.reason,
+            **({} if self.routing is None else {"routing": self.routing}),
+        }
+
+    @classmethod
+    def of(
+        cls, archived: Archived, index: str, action: RestoredAction, kind: RestoredKind | None = None, detail: str = ""
+    ) -> Restored:
+        """Return the record of a line of an archive."""
+        canonical = archived.canonical
+        return cls(archived.id, index, action, archived.routing, canonical.id, canonical.index, kind, detail)

@@ -8,7 +8,7 @@ outside the filter or the routing value of an alias are neither read nor written
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,6 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
-from es_simhash.removal.restore_targets_flow import Target
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Flow, status_of
@@ -50,22 +49,21 @@ class Regroup:
         self._ids: dict[str, set[str]] = {}
         self._by_view: dict[tuple[str, ...], set[str]] = {}
 
-    def add(self, id_: str, target: Target, canonical: Target, view: Sequence[str] = ()) -> None:
-        """Note where a document is, and where its canonical was, or the names that its plan was made for."""
+    def add(self, id_: str, names: Sequence[str], view: Sequence[str] = ()) -> None:
+        """Note a document, in the first of *names*; in the others was its canonical. *view*: those its plan was for."""
         if view:
             ids = self._by_view.setdefault(tuple(view), set())
         else:
-            self.join([target, canonical])
-            ids = self._ids.setdefault(target.view, set())
+            self.join(names)
+            ids = self._ids.setdefault(names[0], set())
         if len(ids) <= self._few:
             ids.add(id_)
 
-    def join(self, targets: Iterable[Target]) -> None:
-        """Note that indices are grouped together; those that cannot be used are left out."""
-        places = [each.view for each in targets if each.fault is None and each.settings is not None]
-        for each in places:
+    def join(self, names: Sequence[str]) -> None:
+        """Note that the indices *names* are grouped together."""
+        for each in names:
             self._same.setdefault(each, each)
-            self._same[self._first(places[0])] = self._first(each)
+            self._same[self._first(names[0])] = self._first(each)
 
     def _first(self, name: str) -> str:
         while self._same[name] != name:

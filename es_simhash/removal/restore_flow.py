@@ -1,37 +1,39 @@
 """
 Puts archived documents back: each as it was, only where it is missing, and then in its group again.
 
-Every write is a creation, so no document is replaced, and a second run does what is left. The place of a line
-is decided in ``restore_targets_flow``, whether two documents are the same in ``fits``.
+Every write is a creation, so no document is replaced, and a second run does what is left. No server takes a new
+document for a backing index, only for its data stream. ``fits`` says whether two documents are the same.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import judge_mappings, no_index
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
-from es_simhash.removal.delete_flow import put_back, read_documents
+from es_simhash.removal.delete_flow import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
-from es_simhash.removal.indices_flow import SIZES, RemovalSizes
-from es_simhash.removal.judge import is_unreadable
-from es_simhash.removal.records import Archived
+from es_simhash.removal.may_delete import is_unreadable
+from es_simhash.removal.plan_flow import SIZES, RemovalSizes
+from es_simhash.removal.records import Archived, Restored, RestoredKind
 from es_simhash.removal.regroup_flow import OnRegrouped, Regroup
-from es_simhash.removal.restore_targets_flow import Target, find_target
-from es_simhash.removal.results import Restored
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Key, check_index, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
-from es_simhash.transport.retry_flow import refresh
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
+from es_simhash.transport.retry_flow import ask, refresh
 from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.operations import Outcome
+from es_simhash.writes.targets_flow import last_generation, write_index
 
 # Index, routing value and source of a document that is there.
 Present: TypeAlias = tuple[str, str | None, str]
@@ -74,12 +76,11 @@ def restore(
                 if line.view and index is None:
                     views[line.plan] = line.view
                 elif line.together and not dry_run:
-                    regroup.join((yield from targets.find_all(line.together)))
+                    regroup.join((yield from targets.find_names(line.together)))
             for line, record in (yield from work.carry_out()):
                 if record.action in ("restored", "exists") or record.kind == "pipeline":
-                    canonical = yield from targets.find(line.canonical.index)
-                    view = views.get(line.plan, ())
-                    regroup.add(line.id, (yield from targets.find(line.index)), canonical, view)
+                    names = yield from targets.find_names([line.index, line.canonical.index])
+                    regroup.add(line.id, names, views.get(line.plan, ()))
                 yield Emit(record)
             done += len(batch)
             yield Tell(Progress(done, None, "restoring documents"))
@@ -125,11 +126,12 @@ class _Targets:
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
-    def find_all(self, names: Sequence[str]) -> Flow[list[Target]]:
-        """Return where documents of each of the indices *names* go."""
+    def find_names(self, names: Sequence[str]) -> Flow[list[str]]:
+        """Return by which names documents of the indices *names* are grouped; none for one that cannot be used."""
         found = []
         for name in names:
-            found.append((yield from self.find(name)))
+            target = yield from self.find(name)
+            found += [target.view] if target.fault is None else []
         return found
 
 
@@ -298,3 +300,118 @@ def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Fl
     yield from refresh(name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
     check_whole((yield from read_each(name, body, add, page=len(ids))))
+
+
+VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Where documents are written to; *name* is a concrete index or a data stream.
+
+    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*:
+    fields that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*:
+    why nothing can be written there. *is_named*: the caller named it. *view*: the name by which its documents are
+    grouped: the alias that the caller named, else the name of the index.
+    """
+
+    name: str
+    settings: IndexSettings | None = None
+    is_stream: bool = False
+    created: datetime | None = None
+    vectors: frozenset[str] = frozenset()
+    may_change: bool = True
+    fault: RestoredKind | None = None
+    detail: str = ""
+    is_named: bool = False
+    view: str = ""
+
+    def is_newer_than(self, moment: str) -> bool:
+        """Return whether the index may have been created after *moment*."""
+        try:
+            return self.created is None or self.created >= datetime.fromisoformat(moment)
+        except (TypeError, ValueError):
+            return True
+
+
+def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
+    """
+    Return where documents for *name* are written to; costs up to three requests.
+
+    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing
+    index, or an alias without a write index, is an error and not a fault of the target.
+    """
+    try:
+        answer = yield from ask(Call("get_mapping", {"index": name}))
+    except Exception as error:
+        if status_of(error) != 404 or is_named:
+            raise
+        return Target(name, fault="index_missing")
+    if not answer:
+        raise no_index(name)
+    if name not in answer:
+        if not is_named:
+            return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
+        return (yield from _behind_name(context, name, answer))
+    mapping = answer[name].get("mappings") or {}
+    if "_data_stream_timestamp" in mapping:
+        stream = (yield from find_streams()).get(name)
+        return (yield from _judge(context, stream or name, name, mapping, is_stream=stream is not None))
+    return (yield from _judge(context, name, name, mapping))
+
+
+def _judge(
+    context: Context, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
+) -> Flow[Target]:
+    """Return the target *name*, whose documents go to the concrete *index*."""
+    settings = judge_mappings({index: {"mappings": mapping}}, context).each.get(index)
+    fault: RestoredKind | None = None if settings is not None else "unmapped"
+    created, may_change = yield from _read_settings(name, index)
+    vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
+    return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
+
+
+def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow[Target]:
+    """Return the target of an alias or data stream that the caller names."""
+    mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
+    if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
+        last = last_generation(mappings)
+        return (yield from _judge(context, name, last, mappings[last], is_stream=True))
+    index = (
+        next(iter(mappings))
+        if len(mappings) == 1
+        else write_index((yield from ask(Call("get_alias", {"name": name}))), name)
+    )
+    if index not in mappings:
+        found = ", ".join(sorted(mappings))
+        raise InvalidInputError(
+            f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
+        )
+    return replace((yield from _judge(context, index, index, mappings[index])), view=name)
+
+
+def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, node in properties.items():
+        if node.get("type") in VECTORS:
+            yield path + name
+        yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
+
+
+def _read_settings(name: str, index: str) -> Flow[tuple[datetime | None, bool]]:
+    """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
+    try:
+        answer = yield from ask(
+            Call("get_settings", {"index": name, "name": "index.creation_date,index.final_pipeline"})
+        )
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        return None, True
+    found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
+    may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())
+    try:
+        created = datetime.fromtimestamp(int(found[index]["creation_date"]) / 1000).astimezone()
+    except (KeyError, ValueError, OverflowError):
+        return None, may_change
+    return created, may_change

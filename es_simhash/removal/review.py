@@ -1,29 +1,22 @@
-"""The review of a plan file as HTML, text or numbers. The file is read twice; callers make text safe for a terminal."""
+"""The review of a plan file: its numbers, its removals field by field, as text. Callers make it safe for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.review_summary import (
-    BANDS,
-    MOST_VALUES,
-    Band,
-    FieldPair,
-    Portion,
-    Summary,
-    band_of,
-    compare_fields,
-    summarize,
-)
-from es_simhash.tables.notebook import Child, Html, bar, element, user_text
-from es_simhash.texts.worddiff import Change, Segment
+from es_simhash.texts.worddiff import Change, Segment, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
+    from es_simhash.removal.may_delete import Guards
     from es_simhash.removal.records import PlannedRemoval
 
 
@@ -57,99 +50,6 @@ def percent(share: float | None) -> str:
     if 0 < share < 0.001:
         return "< 0.1 %"
     return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
-
-
-def facts(summary: Summary) -> Html:
-    """Return the few numbers that matter most."""
-    total = summary.total
-    same = sum(number for band, number in summary.bands.items() if band is not None and band >= 1)
-    unread = summary.bands.get(None, 0)
-    of = "" if total.documents is None else f" of {total.documents:,} ({percent(total.share)})"
-    shown = [
-        ("documents would go", f"{total.removals:,}", of),
-        ("documents stay for them", f"{summary.canonicals:,}", ""),
-        ("have the same words", f"{same:,}", ""),
-    ]
-    if summary.lowest is not None:
-        shown.append(("the least similar", percent_similar(summary.lowest), ""))
-    if unread:
-        shown.append(("texts were not compared", f"{unread:,}", ""))
-    return element(
-        "dl",
-        *(
-            element("div", element("dt", name), element("dd", number, element("small", rest)))
-            for name, number, rest in shown
-        ),
-        class_="facts",
-    )
-
-
-def tables(summary: Summary, said: Mapping[str, str]) -> Html:
-    """Return all tables: by similarity, by index, by field, the largest groups, and what the plan says of itself."""
-    most = max(summary.bands.values(), default=1)
-    total = summary.total.removals
-    bands = [
-        ([band_name(band)], [f"{number:,}", percent(number / total)], number / most)
-        for band, number in summary.bands.items()
-    ]
-    found = [_html_table("By similarity", ["similarity", "removals", "share"], bands)] if bands else []
-    if summary.indices:
-        found.append(_shares("By index", "index", summary.indices, total))
-    found += [_shares(f"By {name}", name, shares, total) for name, shares in summary.fields.items() if shares]
-    if summary.groups:
-        largest = summary.groups[0][2]
-        rows = [([id_, index], [f"{number:,}"], number / largest) for index, id_, number in summary.groups]
-        found.append(_html_table("What stays for most removals", ["document that stays", "index", "removals"], rows))
-    if said:
-        rows_said = [
-            element("tr", element("th", name, scope="row"), element("td", user_text(text)))
-            for name, text in said.items()
-        ]
-        found.append(element("table", element("caption", "The plan"), element("tbody", *rows_said), class_="said"))
-    return element(
-        "section",
-        element("h2", "In numbers", id="numbers"),
-        element("div", *(element("div", each) for each in found), class_="tables"),
-        aria_labelledby="numbers",
-    )
-
-
-def _shares(title: str, name: str, shares: Sequence[Portion], total: int) -> Html:
-    is_known = any(each.documents is not None for each in shares)
-    rows = []
-    for each in shares:
-        numbers = [f"{each.removals:,}"]
-        if is_known:
-            numbers += ["" if each.documents is None else f"{each.documents:,}", percent(each.share)]
-        share = each.share if is_known and each.share is not None else each.removals / total
-        rows.append(([each.name if each.name is not None else "(none)"], numbers, share))
-    head = [name, "would go", "of", "share"] if is_known else [name, "would go"]
-    more = f" (the {MOST_VALUES} with most removals)" if len(shares) == MOST_VALUES else ""
-    return _html_table(title + more, head, rows)
-
-
-def _html_table(title: str, head: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[str], float]]) -> Html:
-    names = len(rows[0][0])
-    cells: list[Child] = [
-        element("th", user_text(each), scope="col", class_="number" if place >= names else None)
-        for place, each in enumerate(head)
-    ]
-    body = [
-        element(
-            "tr",
-            *(element("th", user_text(each), scope="row") for each in words[:1]),
-            *(element("td", user_text(each)) for each in words[1:]),
-            *(element("td", each, class_="number") for each in numbers),
-            element("td", bar(share), class_="bar"),
-        )
-        for words, numbers, share in rows
-    ]
-    return element(
-        "table",
-        element("caption", user_text(title)),
-        element("thead", element("tr", *cells, element("td"))),
-        element("tbody", *body),
-    )
 
 
 # The marks have the meaning of the colours of the page.
@@ -295,3 +195,210 @@ def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
         similarity = similarity.get("at_least")
     texts = f"at least {similarity * 100:g} % similar{by}" if isinstance(similarity, (int, float)) else "not compared"
     return [*parts, f"texts {texts}"]
+
+
+LONGEST_VALUE = 120
+"""
+Characters of a value that is shown in one cell; a longer one is a text.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPair:
+    """
+    A field of both documents: its value in the one that goes, and in the one that stays (``None``: it has none).
+
+    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts
+    as one space; ``None`` for short values.
+    """
+
+    name: str
+    goes: str | None
+    stays: str | None
+    is_cut: bool = False
+    diff: WordDiff | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both values are the same."""
+        return self.goes == self.stays
+
+
+def field_text(value: Any) -> str | None:
+    """Return the value of a field as text; ``None`` where there is none."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_short(value: str | None) -> bool:
+    """Return whether *value* fits into one cell."""
+    return value is None or (len(value) <= LONGEST_VALUE and "\n" not in value)
+
+
+def compare_fields(removal: PlannedRemoval, *, max_changes: int = 6) -> list[FieldPair]:
+    """
+    Return the fields of both documents, in the order of the document that goes; *max_changes* differences
+    for each.
+    """
+    goes, stays = removal.document, removal.canonical
+    cut = {*goes.cut, *stays.cut}
+    pairs = []
+    for name in dict.fromkeys([*goes.fields, *stays.fields]):
+        one, other = field_text(goes.fields.get(name)), field_text(stays.fields.get(name))
+        diff = None
+        if not (is_short(one) and is_short(other)):
+            diff = word_diff(_on_one_line(one), _on_one_line(other), max_changes=max_changes)
+        pairs.append(FieldPair(name, one, other, name in cut, diff))
+    return pairs
+
+
+def _on_one_line(text: str | None) -> str:
+    # White space is no part of a shingle: a line that was wrapped elsewhere is no difference.
+    return " ".join((text or "").split())
+
+
+BANDS = 20
+"""
+Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own.
+"""
+
+
+MOST_VALUES = 50
+
+
+MOST_GROUPS = 10
+
+
+# A field is counted by where its values repeat: a title, which differs in each document, is no source.
+_MOST_DIFFERENT = 1_000
+
+
+Band = float | None
+
+
+def band_of(similarity: float | None) -> Band:
+    """Return the lower end of the band of *similarity*; ``None`` if texts were not compared."""
+    if similarity is None or isnan(similarity):
+        return None
+    return int(min(max(similarity, 0.0), 1.0) * BANDS + 1e-9) / BANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """How many documents would go, of how many (``None``: unknown), for an index or value (``None``: without one)."""
+
+    name: str | None
+    removals: int
+    documents: int | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The part that would go, 0 to 1; ``None`` where it is not known."""
+        return self.removals / self.documents if self.documents else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        share = self.share
+        return {
+            "name": self.name,
+            "removals": self.removals,
+            "documents": self.documents,
+            "share": None if share is None else round(share, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """
+    The numbers of a plan; tuples have most removals first.
+
+    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*:
+    index and id of the documents that stand for most removals, with the number. *canonicals*: how many different
+    documents stay. *lowest*: the smallest similarity; ``None`` if no texts were compared.
+    """
+
+    total: Portion
+    indices: tuple[Portion, ...]
+    fields: Mapping[str, tuple[Portion, ...]]
+    bands: Mapping[Band, int]
+    groups: tuple[tuple[str, str, int], ...]
+    canonicals: int
+    lowest: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain JSON values."""
+        return {
+            "total": self.total.to_dict(),
+            "indices": [each.to_dict() for each in self.indices],
+            "fields": {name: [each.to_dict() for each in shares] for name, shares in self.fields.items()},
+            "similarity": [{"from": band, "removals": number} for band, number in self.bands.items()],
+            "groups": [{"index": index, "id": id_, "removals": number} for index, id_, number in self.groups],
+            "canonicals": self.canonicals,
+            "lowest": self.lowest,
+        }
+
+
+def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
+    """Return the numbers of a plan, also by the protected field and each field whose values are short and repeat."""
+    indices: Counter[str] = Counter()
+    bands: Counter[Band] = Counter()
+    groups: Counter[tuple[str, str]] = Counter()
+    values = _Values(guards.protect)
+    lowest: float | None = None
+    for each in removals:
+        indices[each.document.index] += 1
+        bands[band_of(each.similarity)] += 1
+        groups[each.canonical.index, each.canonical.id] += 1
+        values.add(each.document.fields)
+        if each.similarity is not None:
+            lowest = each.similarity if lowest is None else min(lowest, each.similarity)
+    total = indices.total()
+    protected = {name: share.documents for name, share in guards.values.items()}
+    fields = {
+        name: _shares(counts, protected if name == guards.protect else {}) for name, counts in values.counted(total)
+    }
+    return Summary(
+        Portion(None, total, guards.documents or None),
+        _shares(indices, {}),
+        fields,
+        dict(sorted(bands.items(), key=lambda item: -1.0 if item[0] is None else item[0])),
+        tuple((index, id_, number) for (index, id_), number in groups.most_common(MOST_GROUPS) if number > 1),
+        len(groups),
+        lowest,
+    )
+
+
+class _Values:
+    """Counts the values of each field, as long as they can be a source, a language or the like."""
+
+    def __init__(self, protect: str | None) -> None:
+        self._protect = protect
+        self._counts: dict[str, Counter[str | None]] = {}
+        self._dropped: set[str] = set()
+        self._seen = 0
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        for name in {*fields, *self._counts} - self._dropped:
+            text = field_text(fields.get(name))
+            counts = self._counts.setdefault(name, Counter({None: self._seen} if self._seen else {}))
+            counts[text] += 1
+            if name != self._protect and (not is_short(text) or len(counts) > _MOST_DIFFERENT):
+                self._dropped.add(name)
+                del self._counts[name]
+        self._seen += 1
+
+    def counted(self, total: int) -> list[tuple[str, Counter[str | None]]]:
+        """Return the fields to show; the protected one first."""
+        fits = [
+            (name, counts)
+            for name, counts in self._counts.items()
+            if name == self._protect or 2 * len(counts) <= max(total, 2)
+        ]
+        return sorted(fits, key=lambda item: (item[0] != self._protect, item[0]))
+
+
+def _shares(counts: Counter[Any], documents: Mapping[str, int]) -> tuple[Portion, ...]:
+    return tuple(Portion(name, number, documents.get(name)) for name, number in counts.most_common(MOST_VALUES))

@@ -9,7 +9,7 @@ a plan may have any length.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -17,9 +17,20 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from es_simhash.removal.review import band_name, facts, percent_similar, relation, tables
-from es_simhash.removal.review_summary import Band, FieldPair, Summary, band_of, compare_fields
-from es_simhash.tables.notebook import Html, element, join, user_text
+from es_simhash.removal.review import (
+    MOST_VALUES,
+    Band,
+    FieldPair,
+    Portion,
+    Summary,
+    band_name,
+    band_of,
+    compare_fields,
+    percent,
+    percent_similar,
+    relation,
+)
+from es_simhash.tables.notebook import Child, Html, bar, element, join, user_text
 from es_simhash.texts.worddiff import Change, Segment, WordDiff
 
 if TYPE_CHECKING:
@@ -331,3 +342,96 @@ def _text(text: str | None, longest: int, *, is_cut: bool) -> Html:
         return element("p", "none", class_="quiet")
     goes_on = is_cut or len(text) > longest
     return user_text(text[:longest] + (" …" if goes_on else ""), within="div", class_="text", tabindex="0")
+
+
+def facts(summary: Summary) -> Html:
+    """Return the few numbers that matter most."""
+    total = summary.total
+    same = sum(number for band, number in summary.bands.items() if band is not None and band >= 1)
+    unread = summary.bands.get(None, 0)
+    of = "" if total.documents is None else f" of {total.documents:,} ({percent(total.share)})"
+    shown = [
+        ("documents would go", f"{total.removals:,}", of),
+        ("documents stay for them", f"{summary.canonicals:,}", ""),
+        ("have the same words", f"{same:,}", ""),
+    ]
+    if summary.lowest is not None:
+        shown.append(("the least similar", percent_similar(summary.lowest), ""))
+    if unread:
+        shown.append(("texts were not compared", f"{unread:,}", ""))
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", name), element("dd", number, element("small", rest)))
+            for name, number, rest in shown
+        ),
+        class_="facts",
+    )
+
+
+def tables(summary: Summary, said: Mapping[str, str]) -> Html:
+    """Return all tables: by similarity, by index, by field, the largest groups, and what the plan says of itself."""
+    most = max(summary.bands.values(), default=1)
+    total = summary.total.removals
+    bands = [
+        ([band_name(band)], [f"{number:,}", percent(number / total)], number / most)
+        for band, number in summary.bands.items()
+    ]
+    found = [_html_table("By similarity", ["similarity", "removals", "share"], bands)] if bands else []
+    if summary.indices:
+        found.append(_shares("By index", "index", summary.indices, total))
+    found += [_shares(f"By {name}", name, shares, total) for name, shares in summary.fields.items() if shares]
+    if summary.groups:
+        largest = summary.groups[0][2]
+        rows = [([id_, index], [f"{number:,}"], number / largest) for index, id_, number in summary.groups]
+        found.append(_html_table("What stays for most removals", ["document that stays", "index", "removals"], rows))
+    if said:
+        rows_said = [
+            element("tr", element("th", name, scope="row"), element("td", user_text(text)))
+            for name, text in said.items()
+        ]
+        found.append(element("table", element("caption", "The plan"), element("tbody", *rows_said), class_="said"))
+    return element(
+        "section",
+        element("h2", "In numbers", id="numbers"),
+        element("div", *(element("div", each) for each in found), class_="tables"),
+        aria_labelledby="numbers",
+    )
+
+
+def _shares(title: str, name: str, shares: Sequence[Portion], total: int) -> Html:
+    is_known = any(each.documents is not None for each in shares)
+    rows = []
+    for each in shares:
+        numbers = [f"{each.removals:,}"]
+        if is_known:
+            numbers += ["" if each.documents is None else f"{each.documents:,}", percent(each.share)]
+        share = each.share if is_known and each.share is not None else each.removals / total
+        rows.append(([each.name if each.name is not None else "(none)"], numbers, share))
+    head = [name, "would go", "of", "share"] if is_known else [name, "would go"]
+    more = f" (the {MOST_VALUES} with most removals)" if len(shares) == MOST_VALUES else ""
+    return _html_table(title + more, head, rows)
+
+
+def _html_table(title: str, head: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[str], float]]) -> Html:
+    names = len(rows[0][0])
+    cells: list[Child] = [
+        element("th", user_text(each), scope="col", class_="number" if place >= names else None)
+        for place, each in enumerate(head)
+    ]
+    body = [
+        element(
+            "tr",
+            *(element("th", user_text(each), scope="row") for each in words[:1]),
+            *(element("td", user_text(each)) for each in words[1:]),
+            *(element("td", each, class_="number") for each in numbers),
+            element("td", bar(share), class_="bar"),
+        )
+        for words, numbers, share in rows
+    ]
+    return element(
+        "table",
+        element("caption", user_text(title)),
+        element("thead", element("tr", *cells, element("td"))),
+        element("tbody", *body),
+    )

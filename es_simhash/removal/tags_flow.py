@@ -25,11 +25,10 @@ from es_simhash.mapping.fields import CONTAINED_IN
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.delete_flow import read_documents
-from es_simhash.removal.judge import state_of
+from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.plan_flow import PlanOptions, plan_removal
-from es_simhash.removal.records import PlannedRemoval
-from es_simhash.removal.results import DuplicateKind, DuplicateResult
+from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.transport.names import Index, Key
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh

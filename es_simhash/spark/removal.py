@@ -14,26 +14,11 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.rule import Grouping, Rule
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.removal.indices_flow import count_shares, read_uuids
-from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import (
-    DEFAULT_MAX_SHARE,
-    Guards,
-    PlanHeader,
-    PlannedDocument,
-    PlannedRemoval,
-    check_max_share,
-    refuse_excess,
-)
-from es_simhash.removal.results import RemovalPlan
-from es_simhash.spark.columns import (
-    Keeper,
-    check_column,
-    check_text,
-    check_verify,
-    jaccard_of,
-    shingles_of,
-)
+from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_flow import count_shares, read_uuids
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval, RemovalPlan
+from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import Flow

@@ -3,7 +3,7 @@ Gives fingerprints to documents that are already in an index, and new ones to do
 
 Reads every document, and writes only what is missing or wrong, each document only in the version that was
 read. Later passes read what changed meanwhile, until nothing is left. ``judge`` decides what a document
-needs, ``targets_flow`` which indices are concerned, ``ledger`` counts and remembers.
+needs, counts and remembers; ``setup_flow`` finds the indices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
@@ -26,9 +26,8 @@ from es_simhash.transport.names import Index, Key, check_index, document_key
 from es_simhash.transport.pages_flow import HandleAhead, Hits, read_slices
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting, were
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
-from es_simhash.upkeep.judge import Judge, Judgement
-from es_simhash.upkeep.ledger import BackfillProgress, Ledger
-from es_simhash.upkeep.targets_flow import (
+from es_simhash.upkeep.judge import BackfillProgress, Checkpoint, Judge, Judgement, Ledger
+from es_simhash.upkeep.setup_flow import (
     find_targets,
     has_passages,
     record_passages,
@@ -38,9 +37,6 @@ from es_simhash.upkeep.targets_flow import (
 )
 from es_simhash.writes.bulk_flow import Bulk, rewrite
 from es_simhash.writes.operations import Operation
-
-if TYPE_CHECKING:
-    from es_simhash.upkeep.ledger import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +79,6 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
     if an index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if
     some documents could not be read.
     """
-    from es_simhash.upkeep.ledger import Checkpoint  # noqa: PLC0415 -- loads numpy
-
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
     scheme = scheme_of(targets)

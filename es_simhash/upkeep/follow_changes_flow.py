@@ -26,7 +26,7 @@ from es_simhash.transport.protocol import Call, Compute, Flow
 from es_simhash.transport.retry_flow import ask, now
 from es_simhash.upkeep.follow_options import FollowOptions, RefusedForNowError, Tally, is_refused_for_now
 from es_simhash.upkeep.judge import Judge, Judgement
-from es_simhash.upkeep.targets_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
+from es_simhash.upkeep.setup_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
 
 # The settings of all indices are read again after so many seconds, and where an index is new.

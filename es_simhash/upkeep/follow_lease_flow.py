@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import LeaseError
 from es_simhash.transport.names import Index, index_key
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Together, error_text, status_of
-from es_simhash.transport.retry_flow import ask, now
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Request, Together, error_text, status_of
+from es_simhash.transport.retry_flow import ask, carry_out, now
 from es_simhash.upkeep.follow_options import LASTING, FollowReport, RefusedForNowError, is_refused_for_now
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id
@@ -127,22 +127,14 @@ class Lease:
 
     def keeping(self, flow: Flow[_T], report: Callable[[], FollowReport]) -> Flow[_T]:
         """Carry *flow* out; renew the lease between its requests, and emit a report, after which a caller may stop."""
-        answer: Any = None
-        failure: BaseException | None = None
-        while True:
-            try:
-                request = flow.send(answer) if failure is None else flow.throw(failure)
-            except StopIteration as stop:
-                result: _T = stop.value
-                return result
-            answer = failure = None
-            try:
-                if isinstance(request, (Call, Together)):
-                    yield from self.renew_if_due()
-                    yield Emit(report())
-                answer = yield request
-            except BaseException as error:  # noqa: BLE001 -- the flow decides
-                failure = error
+
+        def answer(request: Request) -> Flow[Any]:
+            if isinstance(request, (Call, Together)):
+                yield from self.renew_if_due()
+                yield Emit(report())
+            return (yield request)
+
+        return (yield from carry_out(flow, next(flow), answer))
 
     def _read(self) -> Flow[Mapping[str, Any] | None]:
         """Return the document, or ``None`` where there is none; make the index where it is missing."""

@@ -1,10 +1,24 @@
-"""Decides which fingerprint the text of a document has now, and which update the document needs. No request is made."""
+"""
+Decides which fingerprint the text of a document has now, and which update the document needs. No request is made.
+
+Also what a backfill remembers: its counts, and a checkpoint of the versions it has processed. That takes eight bytes of
+memory for each version. The file has one line of JSON with its purpose, then these bytes. An incomplete entry at the
+end, which a killed run leaves, is ignored.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
@@ -12,9 +26,9 @@ from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.fields import CONTAINED_IN, OWNED, clearing, fingerprint_fields, made_wrong
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.names import Key, document_key
-from es_simhash.upkeep.targets_flow import Target
-from es_simhash.writes.bulk_flow import versioned_header
-from es_simhash.writes.operations import Failure, Operation
+from es_simhash.upkeep.setup_flow import Target
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, UNREADABLE, versioned_header
+from es_simhash.writes.operations import Failure, Operation, Outcome
 
 Document = Mapping[str, Any]
 
@@ -70,8 +84,6 @@ class Judge:
 
     def key(self, index: str, id_: str, sequence: int, term: int) -> int:
         """Return the key of a version of a document."""
-        from es_simhash.upkeep.ledger import version_key  # noqa: PLC0415 -- loads numpy
-
         return version_key(self.targets[index].uuid, id_, sequence, term)
 
     def key_of(self, document: Document) -> int:
@@ -186,3 +198,230 @@ def _holds(source: Mapping[str, Any], field: str) -> bool:
         return read_text(source, [field]) is not None
     except InvalidInputError:
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillProgress:
+    """
+    The progress of a backfill; all numbers except *total* are sums since its beginning.
+
+    Attributes:
+        total:
+            Number of documents to look at, as counted at the beginning.
+        seen:
+            Number of documents looked at in the first pass.
+        changed:
+            Number of documents whose fields were written; in a dry run, that would be.
+        stale:
+            How many of these had a fingerprint, but not that of their text.
+        empty:
+            Number of documents whose text has no features; they carry no fingerprint.
+        failures:
+            The documents that could not be read or written, since the last report.
+        failed:
+            Number of these in all.
+        seconds_left:
+            In a dry run, roughly how long the work would take; else ``None``.
+        is_done:
+            Whether this is the last report.
+    """
+
+    total: int
+    seen: int
+    changed: int
+    stale: int
+    empty: int
+    failures: tuple[Failure, ...]
+    failed: int
+    seconds_left: float | None = None
+    is_done: bool = False
+
+
+_FRESH = 200_000
+
+
+def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
+    """
+    Return a 64-bit key for one version of one document.
+
+    Among 10 million versions, the chance that any two have the same key is 3 in a million. One of these two
+    documents would then be skipped.
+    """
+    return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
+
+
+class Checkpoint:
+    """
+    The keys of the versions that were processed; keys are never removed.
+
+    *path*: file to continue from and to write to; ``None`` keeps the keys in memory only. A file that is no
+    checkpoint, or has another *purpose*, is refused with InvalidInputError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
+        self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._fresh: set[int] = set()
+        self._file: BinaryIO | None = None
+        if path is None:
+            return
+        file = Path(path)
+        header = json.dumps({"es_simhash": "backfill", **purpose}, sort_keys=True).encode() + b"\n"
+        held = file.read_bytes() if file.exists() else b""
+        if held and not held.startswith(header):
+            raise InvalidInputError(f"{file} is not a checkpoint of this backfill: name another file")
+        whole = held[len(header) :]
+        whole = whole[: len(whole) // 8 * 8]
+        self._sorted = np.unique(np.frombuffer(whole, "<u8").astype(np.uint64))
+        self._file = file.open("r+b" if held else "w+b")
+        self._file.write(header if not held else b"")
+        self._file.seek(len(header) + len(whole))
+        self._file.truncate()
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._fresh)
+
+    def holds(self, keys: Sequence[int]) -> list[bool]:
+        """Return for each of *keys* whether it is known."""
+        wanted = np.array(keys, np.uint64)
+        places = np.searchsorted(self._sorted, wanted)
+        found = np.zeros(len(wanted), np.bool_)
+        inside = places < len(self._sorted)
+        found[inside] = self._sorted[places[inside]] == wanted[inside]
+        return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
+
+    def add(self, keys: Sequence[int], *, keep: bool = True) -> None:
+        """Add *keys*; with *keep*, also to the file, for a later run."""
+        if keep and self._file is not None:
+            self._file.write(np.array(keys, "<u8").tobytes())
+            self._file.flush()
+        self._fresh.update(keys)
+        if len(self._fresh) > _FRESH:
+            fresh = np.fromiter(self._fresh, np.uint64, len(self._fresh))
+            self._sorted = np.unique(np.concatenate([self._sorted, fresh]))
+            self._fresh.clear()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+# Time to write one document, for the forecast of a dry run; measured by bench/backfill.py.
+WRITE_SECONDS = 1 / 5_000
+
+
+class Ledger:
+    """
+    Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
+
+    *seen_by_index*: documents read in the first pass. *failed_indices*: those with documents that could not be
+    read or written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of
+    it.
+    """
+
+    def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
+        self.total = self.seen = self.changed = 0
+        self.seen_by_index: Counter[str] = Counter()
+        self._judge = judge
+        self._checkpoint = checkpoint
+        self._stale = self._empty = self._failed = 0
+        self._failures: list[Failure] = []
+        self.failed_indices: set[str] = set()
+        self.unwritten_indices: set[str] = set()
+        # Documents of this pass that other programs kept changing, or that the server could not read.
+        self._left: list[Failure] = []
+
+    @property
+    def work(self) -> int:
+        """Number of documents written or failed; while it grows, another pass may find more."""
+        return self.changed + self._failed
+
+    def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
+        """Return the documents whose present version was not processed yet."""
+        known = self._checkpoint.holds([self._judge.key_of(each) for each in documents])
+        return [each for each, is_known in zip(documents, known, strict=True) if not is_known]
+
+    def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
+        """Return the judgements of new *documents* that need an update; count all new ones."""
+        judged = self._judge.judge(self.find_fresh(documents), at=at)
+        self._count(judged)
+        self._checkpoint.add([each.key for each in judged if each.is_right])
+        return [each for each in judged if each.operation is not None]
+
+    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Key]:
+        """Count and remember the outcomes of updates; return the documents that other programs changed first."""
+        pairs = list(zip(judged, outcomes, strict=True))
+        self._note([(each, outcome) for each, outcome in pairs if outcome.status != CONFLICT])
+        return [each.place for each, outcome in pairs if outcome.status == CONFLICT]
+
+    def settle_latest(
+        self, places: Sequence[Key], outcomes: Sequence[Outcome | None], latest: Mapping[Key, Judgement]
+    ) -> None:
+        """Count and remember the outcomes of documents that were read again; *latest* has their last judgements."""
+        written: list[tuple[Judgement, Outcome]] = []
+        right: list[int] = []
+        for place, outcome in zip(places, outcomes, strict=True):
+            judged = latest.get(place)
+            if outcome is not None and outcome.status in (CONFLICT, UNREADABLE):
+                self._left.append(outcome.to_failure())
+            elif judged is not None:
+                self._count([judged])
+                written += [] if outcome is None else [(judged, outcome)]
+                right += [judged.key] if outcome is None and judged.is_right else []
+        self._checkpoint.add(right)
+        self._note(written)
+
+    def begin_pass(self) -> None:
+        """Forget the documents that the pass before this one left over."""
+        self._left.clear()
+
+    def end(self) -> None:
+        """Count the documents that no pass could process as failed."""
+        for failure in self._left:
+            self._fail(failure)
+
+    def report(self, *, elapsed: float | None = None, is_done: bool = False) -> BackfillProgress:
+        """
+        Return the present report, with only the failures since the last one; *elapsed* is for the forecast of a dry
+        run.
+        """
+        failures, self._failures = tuple(self._failures), []
+        return BackfillProgress(
+            total=self.total,
+            seen=self.seen,
+            changed=self.changed,
+            stale=self._stale,
+            empty=self._empty,
+            failures=failures,
+            failed=self._failed,
+            seconds_left=None if elapsed is None else elapsed + self.changed * WRITE_SECONDS,
+            is_done=is_done,
+        )
+
+    def _count(self, judged: Sequence[Judgement]) -> None:
+        for each in judged:
+            self._empty += each.is_empty
+            self._stale += each.is_stale
+            if each.failure is not None:
+                self._fail(each.failure, each.key)
+
+    def _note(self, written: Sequence[tuple[Judgement, Outcome]]) -> None:
+        keys = []
+        for each, outcome in written:
+            if outcome.is_done and outcome.version is not None:
+                self.changed += 1
+                keys.append(self._judge.key(each.place.index, each.place.id, *outcome.version))
+            elif outcome.status != MISSING:
+                self._fail(outcome.to_failure(), each.key)
+        self._checkpoint.add(keys)
+
+    def _fail(self, failure: Failure, key: int | None = None) -> None:
+        self._failed += 1
+        self._failures.append(failure)
+        self.failed_indices.add(failure.index)
+        if failure.kind != "unusable":
+            self.unwritten_indices.add(failure.index)
+        if key is not None:
+            # Not kept in the file: a later run tries this version again.
+            self._checkpoint.add([key], keep=False)

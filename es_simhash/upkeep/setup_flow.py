@@ -1,5 +1,5 @@
 """
-Creates indices with our fields, and adds the fields to indices that exist.
+Creates indices with our fields, adds the fields to indices that exist, and finds what their documents need.
 
 Mappings are built in ``mapping.mapping`` and judged in ``mapping.faults``; the order of the requests is here.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_name, check_object
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme
-from es_simhash.mapping.context import Context
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_source_faults, refuse_other_use
 from es_simhash.mapping.mapping import (
     build_mapping,
@@ -22,6 +22,7 @@ from es_simhash.mapping.mapping import (
     has_synthetic_source,
     mapping_of,
     mapping_update,
+    may_hold,
     with_source_mode,
 )
 from es_simhash.mapping.meta import (
@@ -32,12 +33,16 @@ from es_simhash.mapping.meta import (
     is_marked,
     merge_meta,
     read_settings,
+    text_fields_of,
+    unfilled,
 )
-from es_simhash.mapping.resolve_flow import no_index
+from es_simhash.mapping.resolve_flow import agree, no_index, resolve_index
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, check_index, check_new_name
 from es_simhash.transport.protocol import Call, Flow, cause_of, error_text, noting, status_of
-from es_simhash.writes.targets_flow import put_fields
+from es_simhash.transport.retry_flow import Patience, ask
+from es_simhash.writes.targets_flow import put_fields, refuse_updates
 
 logger = logging.getLogger("es_simhash")
 
@@ -235,3 +240,207 @@ def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
     if not answer:
         raise no_index(index)
     return {name: answer[name].get("mappings") or {} for name in sorted(answer)}
+
+
+logger = logging.getLogger("es_simhash")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    The fields that the documents of one concrete index need; *text_fields* may not be recorded there yet.
+
+    *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together
+    from the other fields, so it shows numbers as numbers.
+    """
+
+    settings: IndexSettings
+    text_fields: tuple[str, ...]
+    uuid: str
+    is_synthetic: bool = False
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether documents may hold the signed copy as a number, which is to become a string."""
+        return self.settings.value and not self.settings.allows_scripts and not self.is_synthetic
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the mapping names the text fields."""
+        return self.settings.text_fields == self.text_fields
+
+
+def has_passages(targets: Mapping[str, Target]) -> bool:
+    """Return whether documents of any of *targets* carry the terms of their passages."""
+    return any(each.settings.passages is not None for each in targets.values())
+
+
+def scheme_of(targets: Mapping[str, Target]) -> Scheme:
+    """Return the scheme that all *targets* share."""
+    return next(iter(targets.values())).settings.scheme
+
+
+def find_targets(
+    context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
+) -> Flow[dict[str, Target]]:
+    """
+    Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
+
+    Costs three requests, one for each index that lacks our fields or still has values as numbers, and counts for
+    text fields that a mapping does not show. Raises SchemeMismatchError for different schemes, MappingError if
+    fields are mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from
+    what an index records or no index can have such a field.
+    """
+    resolved = yield from resolve_index(context, index)
+    yield from refuse_updates(index, resolved.mappings)
+    if resolved.assumed is not None:
+        raise MappingError(
+            f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
+            "holds the index, as a user who may read mappings"
+        )
+    lacking = _find_lacking(context, resolved, text_field)
+    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
+    names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
+    yield from _refuse_impossible(context, resolved, names)
+    answer = yield from ask(Call("get_settings", {"index": index}))
+    targets = {}
+    for name in sorted(every):
+        found = answer[name]["settings"]
+        is_synthetic = has_synthetic_source(resolved.mappings[name], found)
+        targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
+    if not dry_run:
+        # An index in which no document has such a text needs no fields; its documents are only read.
+        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
+        yield from _add_fields(context, resolved, targets, lacking)
+    return targets
+
+
+def _add_fields(
+    context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
+) -> Flow[None]:
+    """Add our fields to the indices *lacking* them; let a number field accept strings, if that is allowed."""
+    for name, target in targets.items():
+        if name not in lacking and not target.holds_numbers:
+            continue
+        body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
+        try:
+            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+        except Exception as error:
+            # Unless the index forbids coercion, it accepts strings too.
+            if name in lacking or status_of(error) not in (401, 403):
+                raise
+        context.forget()
+
+
+def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
+    """Return the indices to which our fields, or the record of their scheme, can be added."""
+    without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
+    if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
+        agree(resolved, context)  # raises
+    for name in resolved.unmapped:
+        refuse_other_use(name, resolved.mappings[name], context.prefix)
+    return sorted({*without_scheme, *resolved.unmapped})
+
+
+def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
+    """Return settings for an index that has none: those of the other indices, without their text fields."""
+    if resolved.each:
+        return unfilled(replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=()))
+    is_mapped = bool(resolved.faults)  # with fields of ours, whose documents may hold numbers
+    scheme = get_scheme(context.wanted or DEFAULT_SCHEME)
+    return IndexSettings(scheme, value_type="number" if is_mapped else "string")
+
+
+def _text_fields(
+    name: str,
+    settings: IndexSettings,
+    resolved: Resolved,
+    context: Context,
+    text_field: str | Sequence[str] | None,
+) -> tuple[str, ...]:
+    """Return the fields that the text of the documents of index *name* comes from."""
+    if text_field or name in resolved.each:
+        return text_fields_of(settings, text_field, index=name)
+    shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
+    if not shared:
+        raise InvalidInputError(
+            f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
+            "backfill it alone, and name its text field"
+        )
+    return shared
+
+
+def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> Flow[None]:
+    """
+    Refuse text fields that no document can have, before a fingerprint is written or removed.
+
+    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index
+    with fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    """
+    for field in dict.fromkeys(field for fields in names.values() for field in fields):
+        holders = [name for name, fields in names.items() if field in fields]
+        if any(may_hold(resolved.mappings[name], field) for name in holders):
+            continue
+        unrecorded = [name for name in holders if not _records(resolved, name, field)]
+        if unrecorded and (yield from _has_documents(unrecorded)):
+            raise InvalidInputError(
+                f"no document of index {unrecorded[0]!r} has a field {field!r}: check the name of the text field"
+            )
+    for name, fields in names.items():
+        if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
+            query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
+            if (yield from _has_documents(name, query)):
+                raise MappingError(
+                    f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
+                    "documents have lost their text, or it is hidden from this user; a backfill would delete the "
+                    "fingerprints"
+                )
+
+
+def _has_documents(index: Index, query: Mapping[str, Any] | None = None) -> Flow[bool]:
+    """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
+    documents, gaps = yield from count_documents(index, query, patience=Patience())
+    check_whole(gaps)
+    return documents > 0
+
+
+def _records(resolved: Resolved, name: str, field: str) -> bool:
+    return name in resolved.each and field in resolved.each[name].text_fields
+
+
+def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
+    """Record the text fields of *target* in the mapping of index *name*; return the target as it is then."""
+    return _record(context, name, target, text_fields=target.text_fields)
+
+
+def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
+    """
+    Record that every document of index *name* has the signed copy as a string, so that scripts may read it.
+
+    A user who may not change the mapping gets a warning in the log: lookups stay exact, and use no scripts.
+    """
+    try:
+        return (yield from _record(context, name, target, value_type="string"))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)
+        return target
+
+
+def record_passages(context: Context, name: str, target: Target) -> Flow[Target]:
+    """
+    Record that every document of index *name* has the terms of its passages, so that lookups of them are
+    complete.
+    """
+    return _record(context, name, target, passages="complete")
+
+
+def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:
+    """Record *changes* of the settings; keep what other programs have recorded meanwhile."""
+    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    settings = replace(read_settings(mapping, prefix=context.prefix) or target.settings, **changes)
+    body = mapping_update(mapping, settings, prefix=context.prefix)
+    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
+    context.forget()
+    return replace(target, settings=settings)

@@ -5,8 +5,8 @@ from hypothesis import given, strategies as st
 
 from es_simhash.ingest.own_records import find_own_record
 from es_simhash.ingest.written import Written
-from es_simhash.removal.records import PlanHeader, PlannedDocument, PlannedRemoval
-from es_simhash.removal.results import Restored
+from es_simhash.removal.plan_file import PlanHeader
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Restored
 
 DOCUMENT = PlannedDocument("1", "i", None, 1, 1)
 OWN = [

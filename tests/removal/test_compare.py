@@ -4,7 +4,7 @@ import weakref
 
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
-from es_simhash.removal.compare import Comparer
+from es_simhash.removal.may_delete import Comparer
 from es_simhash.texts.measures import Score
 
 

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from es_simhash import GuardRailError, IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
-from es_simhash.removal.indices_flow import RemovalSizes
 from es_simhash.removal.plan_file import read_plan
-from es_simhash.removal.plan_flow import PlanOptions, plan_removal
+from es_simhash.removal.plan_flow import PlanOptions, RemovalSizes, plan_removal
 from tests.passages.test_passages_server import han, words
 from tests.servers.removals import archived, outcomes
 from tests.servers.support import ONE_SHARD, put, read_all, send_lines

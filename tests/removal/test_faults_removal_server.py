@@ -17,7 +17,7 @@ from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
 from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
 from tests.servers.removals import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from es_simhash.mapping.context import Context
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.restore_flow import restore
 from tests.estates.wire import Wire
 from tests.servers.proxy import signalling_proxy

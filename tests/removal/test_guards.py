@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.errors import GuardRailError
-from es_simhash.removal.records import Guards, Share, refuse_excess
+from es_simhash.removal.may_delete import Guards, Share, refuse_excess
 
 
 @given(st.integers(1, 1000), st.integers(0, 100))

@@ -11,8 +11,9 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.mask import mask_json
 from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.files import refuse_archive_name, refuse_output, write_whole
-from es_simhash.removal.plan_file import PlanWriter, read_plan
-from es_simhash.removal.records import Guards, PlanHeader, PlannedDocument, PlannedRemoval, Share
+from es_simhash.removal.may_delete import Guards, Share
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.review import Review
 
 HEADER = PlanHeader({"news": "u1"}, "simhash", {"rule": "star"}, guards=Guards(0.2, "source", 9, {"x": Share(1, 7)}))

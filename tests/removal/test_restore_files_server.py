@@ -10,7 +10,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.restore_flow import restore
 from tests.servers.archives import map_index, put_raw, source_of, write_archive
 from tests.servers.support import put, read_all

@@ -12,7 +12,7 @@ from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.removal import restore_flow as module
 from es_simhash.removal.archive import ArchiveWriter
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.records import Archived
 from es_simhash.transport.names import Key
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out

@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.restore_flow import restore
 from es_simhash.transport.protocol import Call
 from tests.servers.archives import delete, map_index, put_raw, raw_source, source_of, write_archive

@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.plan_file import PlanWriter
-from es_simhash.removal.records import Guards, PlanHeader, PlannedDocument, PlannedRemoval, Share
-from es_simhash.removal.review import Review, review_html
+from es_simhash.removal.may_delete import Guards, Share
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.review import Review, compare_fields, review_html, summarize
 from es_simhash.removal.review_page import Page, write_page
-from es_simhash.removal.review_summary import compare_fields, summarize
 from es_simhash.tables.notebook import Html, element, join, shown, user_text
 
 HOSTILE = [

@@ -7,7 +7,7 @@ import json
 
 from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal.apply_flow import apply_removal
-from es_simhash.removal.indices_flow import RemovalSizes
+from es_simhash.removal.plan_flow import RemovalSizes
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 

@@ -5,8 +5,8 @@ import pytest
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
-from es_simhash.upkeep.ledger import Checkpoint
-from es_simhash.upkeep.targets_flow import _refuse_impossible
+from es_simhash.upkeep.judge import Checkpoint
+from es_simhash.upkeep.setup_flow import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,
@@ -117,7 +117,7 @@ def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
             super().__init__(*arguments)
             opened.append(self)
 
-    monkeypatch.setattr("es_simhash.upkeep.ledger.Checkpoint", Recorded)
+    monkeypatch.setattr("es_simhash.upkeep.backfill_flow.Checkpoint", Recorded)
     for step in range(run_backfill(filled()).steps):
         store, file = filled(), tmp_path / str(step)
         run = run_backfill(store, file, cancel_at=step, is_late=is_late)

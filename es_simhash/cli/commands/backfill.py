@@ -25,7 +25,7 @@ from es_simhash.cli.output import (
     print_line,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.upkeep.ledger import BackfillProgress
+from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.writes.operations import Failure
 
 

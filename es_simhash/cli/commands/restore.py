@@ -27,7 +27,7 @@ from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import check_archive, read_archive
-from es_simhash.removal.results import Restored
+from es_simhash.removal.records import Restored
 
 _WORDS = {
     "restored": "restored",

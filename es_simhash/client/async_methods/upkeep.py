@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
     from es_simhash.upkeep.check_flow import IndexCheck
     from es_simhash.upkeep.follow_options import FollowReport
-    from es_simhash.upkeep.ledger import BackfillProgress
+    from es_simhash.upkeep.judge import BackfillProgress
     from es_simhash.upkeep.remove_flow import RemovedFields
 
 

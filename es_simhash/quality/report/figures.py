@@ -15,8 +15,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from es_simhash.dashboards import charts
-from es_simhash.dashboards.rows import Rows, given, size_rows
-from es_simhash.dashboards.vega import DUPLICATES, OTHERS, ChartWords
+from es_simhash.dashboards.chart_parts import DUPLICATES, OTHERS, ChartWords, Rows, given, size_rows
 from es_simhash.errors import MissingDependencyError
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text

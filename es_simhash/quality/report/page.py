@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.real_pairs import Estimate, PresetSample
+from es_simhash.quality.known_pairs import Estimate, PresetSample
 from es_simhash.quality.report.figures import figures, table
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats

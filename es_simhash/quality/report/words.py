@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
 
-from es_simhash.dashboards.vega import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
+from es_simhash.dashboards.chart_parts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.quality.health import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Child, Html, join, user_text

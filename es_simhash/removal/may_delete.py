@@ -1,0 +1,314 @@
+"""
+Whether a document may be deleted: the whole judgement. Pure: callers read the documents, ``delete_flow`` alone deletes.
+
+For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical. At the apply,
+:func:`judge_removal` compares both with the versions planned. :class:`Guards` say how many documents may go at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from es_simhash.arguments import check_number
+from es_simhash.errors import GuardRailError, InvalidInputError, shorten
+from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
+from es_simhash.mapping.documents import read_text, read_values
+from es_simhash.removal.records import KeptKind, PlannedDocument, PlannedRemoval, Reason
+from es_simhash.texts.measures import WORD_SHINGLES, Score
+from es_simhash.transport.names import Key
+
+if TYPE_CHECKING:
+    from es_simhash.groups.table import Row
+
+
+LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
+"""Why a pair that was compared is not in a plan; a plan also counts what its filter and limit left out."""
+
+Judged: TypeAlias = PlannedRemoval | LeftOut
+
+
+Candidate: TypeAlias = "tuple[Row, Row, int]"
+"""A duplicate and its canonical, as they were grouped, and their distance in bits."""
+
+
+class PairMeasure(Protocol):
+    """How much of the first of two texts the second one has, 0 to 1."""
+
+    def prepare(self, texts: Sequence[str]) -> Sequence[Any]:
+        """Return each of *texts* prepared for :meth:`compare`."""
+
+    def compare(self, first: Any, second: Any, *, bound: float) -> Score:
+        """Return the score of two prepared texts; one below *bound* may be returned as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A document as it is now: what the plan notes of it, and its text; ``None`` for no text."""
+
+    planned: PlannedDocument
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparer:
+    """
+    Compares documents as they are now.
+
+    *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and
+    hashed. *bound*: the smallest similarity of a duplicate to its canonical; ``None`` compares no texts, only
+    fingerprints. *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
+    """
+
+    text_fields: Mapping[str, Sequence[str]]
+    schemes: Mapping[str, Scheme]
+    prefix: str
+    bound: float | None
+    shown: Sequence[str] = ()
+    max_field_chars: int = 10_000
+    measure: PairMeasure = WORD_SHINGLES
+    reason: Reason = "similarity"
+
+    @property
+    def source_fields(self) -> list[str]:
+        """The parts of ``_source`` that are needed."""
+        texts = (name for fields in self.text_fields.values() for name in fields)
+        return sorted({*texts, *self.shown, f"{self.prefix}.fingerprint"})
+
+    def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
+        """
+        Return for each candidate its line of the plan, or why it is left out.
+
+        Not more than two texts are prepared at a time: one may take 40 times its memory. A canonical is prepared once
+        if its candidates stand together. *items* has the multi-get item of each document.
+        """
+        rows = {each.key: each for pair in candidates for each in pair[:2]}
+        read = {key: self._read(each, items[key]) for key, each in rows.items()}
+        judged: list[Judged] = []
+        for key, pairs in groupby(candidates, key=lambda pair: pair[1].key):
+            prepared = self._prepare(read[key])
+            judged += [self._judge(read[each.key], read[key], bits, prepared) for each, _, bits in pairs]
+        return judged
+
+    def _prepare(self, document: _Read | LeftOut) -> Any:
+        """Return the text of *document*, prepared; ``None`` if there is nothing to compare."""
+        if self.bound is None or not isinstance(document, _Read) or document.text is None:
+            return None
+        return self.measure.prepare([document.text])[0]
+
+    def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int, prepared: Any) -> Judged:
+        """Return the line of *document*; *prepared* is the text of *canonical*, prepared."""
+        if not isinstance(document, _Read):
+            return document
+        if not isinstance(canonical, _Read):
+            return canonical
+        if self.bound is None:
+            return PlannedRemoval(document.planned, canonical.planned, distance, None, "distance")
+        first = self._prepare(document)
+        if first is None or prepared is None:
+            return "unreadable"
+        similarity = self.measure.compare(first, prepared, bound=self.bound).similarity
+        if similarity < self.bound:
+            return "not_similar"
+        return PlannedRemoval(document.planned, canonical.planned, distance, similarity, self.reason)
+
+    def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
+        if "error" in item:
+            return "unreadable"
+        if not item.get("found"):
+            return "changed"
+        source = item.get("_source") or {}
+        fields = self.text_fields.get(row.index, ())
+        try:
+            text = read_text(source, fields)
+        except InvalidInputError:
+            return "unreadable"
+        if text is None and fields:
+            return "unreadable"
+        if self.bound is None and (left_out := self._judge_fingerprint(row, source, text)) is not None:
+            return left_out
+        values, cut = self._values(source, fields)
+        planned = PlannedDocument(row.id, row.index, row.routing, item["_seq_no"], item["_primary_term"], values, cut)
+        return _Read(planned, text)
+
+    def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
+        """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""
+        if read_values(source, f"{self.prefix}.fingerprint") != [to_hex(row.fingerprint)]:
+            return "changed"
+        scheme = self.schemes.get(row.index)
+        if text is not None and scheme is not None and compute_fingerprint(text, scheme=scheme) != row.fingerprint:
+            return "stale"
+        return None
+
+    def _values(self, source: Mapping[str, Any], fields: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return the values to note in the plan, and the names of those that were cut."""
+        values: dict[str, Any] = {}
+        cut = []
+        for name in dict.fromkeys([*fields, *self.shown]):
+            found = read_values(source, name)
+            if not found:
+                continue
+            value = found[0] if len(found) == 1 else found
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if len(text) > self.max_field_chars:
+                value = text[: self.max_field_chars]
+                cut.append(name)
+            values[name] = value
+        return values, tuple(cut)
+
+
+State = Literal["same", "changed", "missing", "no_index", "unreadable"]
+"""
+What became of a document: the planned version, another version, no such document, no such index, or not known.
+"""
+
+LineVerdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
+"""What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
+
+_NO_INDEX = "index_not_found_exception"
+
+
+def is_unreadable(item: Mapping[str, Any]) -> bool:
+    """
+    Return whether the server could not read a document now: a full queue, or a shard that is moved, says
+    nothing of it.
+    """
+    error = item.get("error")
+    return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
+
+
+def state_of(planned: PlannedDocument, item: Mapping[str, Any]) -> State:
+    """Return what became of the document *planned*; *item* is its item of a multi-get."""
+    if "error" in item:
+        return "unreadable" if is_unreadable(item) else "no_index"
+    if not item.get("found"):
+        return "missing"
+    return "same" if (item["_seq_no"], item["_primary_term"]) == planned.version else "changed"
+
+
+def judge_removal(
+    removal: PlannedRemoval, document: Mapping[str, Any], canonical: Mapping[str, Any], *, is_archived: bool
+) -> LineVerdict:
+    """Return what is to be done with a line; *is_archived*: an earlier run with this archive archived it."""
+    goes, stays = state_of(removal.document, document), state_of(removal.canonical, canonical)
+    if "unreadable" in (goes, stays):
+        return "unreadable"
+    if "no_index" in (goes, stays):
+        return "index_replaced"
+    if goes == "missing" and is_archived:
+        return "deleted_before"
+    if stays != "same":
+        return "canonical_missing" if stays == "missing" else "canonical_changed"
+    if goes == "same":
+        return "delete"
+    return "missing" if goes == "missing" else "changed"
+
+
+DEFAULT_MAX_SHARE = 0.2
+
+
+SHOWN = 3
+
+
+def check_max_share(share: Any) -> float:
+    """Return *share* as a float; raise TypeError or InvalidInputError if it is not a number from 0 to 1."""
+    return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many documents of a whole would be removed: *removals* of *documents*."""
+
+    removals: int
+    documents: int
+
+    def exceeds(self, max_share: float) -> bool:
+        """Return whether more than *max_share* of the documents would be removed."""
+        # By the decimal number that people gave: 0.29 * 100 is less than 29 in floating point.
+        return self.removals > Fraction(str(max_share)) * self.documents
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A share that is too large; *field* is ``None`` if the whole index is meant."""
+
+    share: Share
+    max_share: float
+    field: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        of = "of the index" if self.field is None else f"with {self.field} {shorten(self.value)}"
+        return (
+            f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "
+            f"more than the share of {self.max_share:g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """
+    The guard rails of a plan, with the numbers that were found when it was made.
+
+    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*:
+    the number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of
+    how many.
+    """
+
+    max_share: float = DEFAULT_MAX_SHARE
+    protect: str | None = None
+    documents: int = 0
+    values: Mapping[str, Share] = field(default_factory=dict)
+
+    def find_excess(self, removals: int) -> list[Excess]:
+        """Return the shares that are too large if *removals* documents are removed; the whole index first."""
+        whole = Share(removals, self.documents)
+        found = [Excess(whole, self.max_share)] if whole.exceeds(self.max_share) else []
+        return found + [
+            Excess(share, self.max_share, self.protect, value)
+            for value, share in self.values.items()
+            if share.exceeds(self.max_share)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guard rails as plain JSON values."""
+        values = {
+            value: {"removals": each.removals, "documents": each.documents} for value, each in self.values.items()
+        }
+        return {
+            "max_share": self.max_share,
+            "documents": self.documents,
+            "protect": self.protect,
+            "values": values,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Guards:
+        """Return the guard rails that :meth:`to_dict` made *plain* of; raise ValueError if they cannot be read."""
+        try:
+            values = {
+                value: Share(int(each["removals"]), int(each["documents"])) for value, each in plain["values"].items()
+            }
+            protect = plain["protect"]
+            if not isinstance(protect, (str, type(None))):
+                raise ValueError("'protect' is not a name")  # noqa: TRY004 -- the caller names the line of the file
+            return cls(check_max_share(plain["max_share"]), protect, int(plain["documents"]), values)
+        except (AttributeError, KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"'guards' cannot be read ({error!r})") from error
+
+
+def refuse_excess(
+    excess: list[Excess], advice: str = "see whether these are duplicates, and allow it with a larger max_share"
+) -> None:
+    """Raise GuardRailError if there is any excess."""
+    if excess:
+        more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
+        raise GuardRailError(
+            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}",
+            excess=tuple(excess),
+        )
