@@ -148,7 +148,6 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
 }
 """The sentences of each kind."""
 
-
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]
 

@@ -34,7 +34,6 @@ from es_simhash.transport.retry_flow import search_texts
 PAGE = 10_000
 """Groups a request."""
 
-
 LARGEST = 10
 """Groups that are named, largest first."""
 
@@ -88,10 +87,7 @@ def _count(
 
 
 _MINUTE = 60_000
-
-
 _DAY = 24 * 60 * _MINUTE
-
 
 # In milliseconds; of a month and longer the shortest, so that no more intervals come than are meant.
 _INTERVALS = (
@@ -104,14 +100,10 @@ _INTERVALS = (
     ("year", 365 * _DAY),
 )
 
-
 _MOST_INTERVALS = 100
-
 
 # A few wrong dates, such as 1970-01-01, must not make every interval a year long.
 _MOST_OUTSIDE = 0.02
-
-
 Years = Mapping[int, Count]
 
 
@@ -176,15 +168,11 @@ def _interval(span: float) -> str:
 SOURCES = 50
 """Sources that are counted one by one; the others are counted together."""
 
-
 LONGEST_TEXT = 300
 """Characters of the text of a canonical."""
 
-
 # A distance is 0 to 64 bits.
 _DISTANCES = 65
-
-
 _CANONICALS = 1_000
 
 

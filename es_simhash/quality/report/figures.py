@@ -22,29 +22,21 @@ from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc
 from es_simhash.tables.notebook import Child, Html, element, shown
 
 _FONT = "system-ui, sans-serif"
-
-
 _LABEL = {"fill": "currentColor", "font": _FONT, "fontSize": 12}
-
 
 _CONFIG = {
     "style": {"guide-label": _LABEL, "guide-title": {**_LABEL, "fontWeight": "normal"}},
     "axis": {"gridColor": "currentColor", "gridOpacity": 0.15, "labelLimit": 120},
 }
 
-
 _ELEMENTS = {"g", "path", "text", "line", "rect", "tspan"}
-
 
 _ATTRIBUTES = {
     *("d", "transform", "x", "y", "x1", "x2", "y1", "y2", "width", "height", "text-anchor", "opacity", "display"),
     *("font-family", "font-size", "font-weight", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"),
 }
 
-
 _CLASSES = {DUPLICATES.lower(): "duplicates", OTHERS.lower(): "others"}
-
-
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -93,16 +85,9 @@ def _clean(node: ET.Element) -> Html:
 
 # Widths, in pixels, of the drawings for a wide and for a narrow page: letters keep their size.
 _WIDTHS = {"wide": 560, "narrow": 330}
-
-
 _HEIGHT = 260
-
-
 _SOURCES = 12
-
-
 _LONGEST_NAME = 60
-
 
 _LENGTHS = {
     "minute": timedelta(minutes=1),
@@ -111,13 +96,8 @@ _LENGTHS = {
     "week": timedelta(weeks=1),
 }
 
-
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
