@@ -49,6 +49,10 @@ class Edited:
     kinds: tuple[str, ...]
     similarity: NDArray[np.float64]
 
+    def mean_by_kind(self, values: NDArray[Any]) -> dict[str, float]:
+        """Return the mean of *values*, one for each copy, by kind of edit."""
+        return {kind: float(values[[each == kind for each in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)}
+
 
 def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = EDITS) -> Edited:
     """Return *texts* with one edited copy of each kind of *edits* that applies; the same for the same seed."""
@@ -202,9 +206,7 @@ def measure_scheme(
     for wanted in DISTANCES:
         found = distance <= wanted
         recall = float(found.mean()) if found.size else None
-        by_edit = {
-            kind: float(found[[each == kind for each in edited.kinds]].mean()) for kind in dict.fromkeys(edited.kinds)
-        }
+        by_edit = edited.mean_by_kind(found)
         figures.append(SchemeFigures(str(scheme), wanted, recall, by_edit, unrelated[wanted], *real.within(wanted)))
     return figures
 
