@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,12 +31,7 @@ class Count:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        share = self.share
-        return {
-            "documents": self.documents,
-            "duplicates": self.duplicates,
-            "share": None if share is None else round(share, 6),
-        }
+        return asdict(self) | {"share": None if self.share is None else round(self.share, 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +101,6 @@ class GroupSize:
     id: str
     documents: int
     text: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return {"id": self.id, "documents": self.documents, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +196,7 @@ class Stats(Tabular):
             "largest": self.largest,
             "sizes": [{"size": size, "groups": number} for size, number in self.groups.sizes.items()],
             "distances": [{"distance": bits, "duplicates": number} for bits, number in self.distances.items()],
-            "largest_groups": [each.to_dict() for each in self.groups.largest],
+            "largest_groups": [asdict(each) for each in self.groups.largest],
             "without_canonical": self.groups.without_canonical,
             "several_canonicals": self.groups.several_canonicals,
             "time": self.time and self.time.to_dict(),
@@ -242,7 +233,7 @@ class Stats(Tabular):
             "time": "Over time",
             "source": "By source",
         }
-        sheets = [Sheet("Largest groups", [each.to_dict() for each in self.groups.largest])]
+        sheets = [Sheet("Largest groups", [asdict(each) for each in self.groups.largest])]
         for by, title in titles.items():
             rows = [{k: v for k, v in row.items() if k != "by"} for row in self.to_dicts() if row["by"] == by]
             most = {name: max((row.get(name, 0) for row in rows), default=0) for name in ("groups", "duplicates")}

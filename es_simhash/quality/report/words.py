@@ -367,9 +367,6 @@ CHART_WORDS: Mapping[str, ChartWords] = {
 }
 """The words of the charts of each language."""
 
-LOCALES: Mapping[str, str] = {"en": "en-US", "zh": "zh-CN"}
-"""How each language writes dates, by the names of d3."""
-
 LANGUAGES = tuple(WORDS)
 
 
@@ -390,8 +387,8 @@ class Speech:
 
     @property
     def locale(self) -> str:
-        """How dates are written in the charts."""
-        return LOCALES[self.language]
+        """How dates are written in the charts, by the names of d3."""
+        return {"en": "en-US", "zh": "zh-CN"}[self.language]
 
     def __call__(self, key: str, **values: object) -> str:
         """Return the words *key*; numbers among the *values* are written with separators."""
