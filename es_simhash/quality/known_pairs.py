@@ -8,7 +8,7 @@ user's files are read by the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -202,6 +202,10 @@ class PresetSample:
     removed: Estimate
     pairs: int
     precision: Estimate | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
 
 
 def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[PresetSample, ...]:

@@ -102,6 +102,10 @@ class GroupSize:
     documents: int
     text: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
@@ -196,7 +200,7 @@ class Stats(Tabular):
             "largest": self.largest,
             "sizes": [{"size": size, "groups": number} for size, number in self.groups.sizes.items()],
             "distances": [{"distance": bits, "duplicates": number} for bits, number in self.distances.items()],
-            "largest_groups": [asdict(each) for each in self.groups.largest],
+            "largest_groups": [each.to_dict() for each in self.groups.largest],
             "without_canonical": self.groups.without_canonical,
             "several_canonicals": self.groups.several_canonicals,
             "time": self.time and self.time.to_dict(),
@@ -233,7 +237,7 @@ class Stats(Tabular):
             "time": "Over time",
             "source": "By source",
         }
-        sheets = [Sheet("Largest groups", [asdict(each) for each in self.groups.largest])]
+        sheets = [Sheet("Largest groups", [each.to_dict() for each in self.groups.largest])]
         for by, title in titles.items():
             rows = [{k: v for k, v in row.items() if k != "by"} for row in self.to_dicts() if row["by"] == by]
             most = {name: max((row.get(name, 0) for row in rows), default=0) for name in ("groups", "duplicates")}

@@ -135,7 +135,7 @@ def _measure(
         all_notes.append(tuning.note_scripts(scripts))
         schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
     real = dict([pairs_of] if pairs_of else [])
-    all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
+    all_notes += [note for each in real.values() if (note := tuning.note_noise(each))]
     near = cache(partial(tuning.near_in_sample, edited))
     figures = [
         row

@@ -240,12 +240,8 @@ def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
-    """
-    Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first.
-
-    Presets that compare letters are left out: no sample can tell whether other letters are errors or other
-    numbers.
-    """
+    """Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first."""
+    # Presets that compare letters are left out: no sample can tell whether other letters are errors or other numbers.
     known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
     if not known:
         return None
@@ -253,17 +249,16 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
 
 
-def note_noise(pairs: RealPairs) -> list[str]:
-    """Return what to know about texts that are the same by their letters and not by their words; empty without any."""
+def note_noise(pairs: RealPairs) -> str | None:
+    """Return what to know about texts that are the same by their letters and not by their words, if there are any."""
     same, by_letters = pairs.count_by_letters()
     if not by_letters:
-        return []
-    said = (
+        return None
+    return (
         f"of {same:,} compared pairs of documents with the same text, {by_letters:,} have the same letters to "
         f"{SAME_LETTERS:.0%} but not the same words: wrong letters, as in scans, or forms with other numbers; look at "
         "some (explain), and if they are errors use the preset noisy"
     )
-    return [said]
 
 
 def note_scripts(scripts: Scripts) -> str:

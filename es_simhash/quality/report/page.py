@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -159,7 +159,7 @@ class IndexReport:
             "filter": [dict(each) for each in self.filter],
             "stats": self.stats.to_dict(),
             "diagnosis": self.diagnosis.to_dict(),
-            "presets": [asdict(each) for each in self.presets],
+            "presets": [each.to_dict() for each in self.presets],
             "groups": [each.to_dict() for each in self.groups],
         }
 
