@@ -130,10 +130,8 @@ def _similarity(value: Any, number: int) -> float:
 DUPLICATE = 0.8
 """A pair of documents whose texts are at least this similar is right: as verification judges by default."""
 
-
 LETTER_EDITS = TextMeasure("edit", "characters")
 """The measure by which noise is told from another text."""
-
 
 SAME_LETTERS = PRESETS["noisy"].similarity
 """The edit similarity from which two texts have nearly the same letters."""
