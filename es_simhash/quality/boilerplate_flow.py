@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -350,11 +351,8 @@ def read_boilerplate(
         check_field("source_field", source_field)
     resolved = yield from resolve_index(context, check_index(index))
     scheme = None
-    try:
+    with suppress(MappingError):  # no fingerprints yet
         settings = agree(resolved, context)
-    except MappingError:
-        pass  # no fingerprints yet
-    else:
         fields = fields or settings.text_fields
         scheme = None if settings.scheme.name == "weighted" else settings.scheme
     if not fields:
@@ -370,17 +368,12 @@ def read_boilerplate(
 
     def judge() -> Boilerplate:
         texts = [text_or_none(hit, fields) or "" for hit in hits]
-        names = [_source_of(hit, source_field) for hit in hits]
+        values = [(hit.get("fields") or {}).get(source_field) for hit in hits]
+        names = [str(each[0]) if each else None for each in values]
         return learn_boilerplate(texts, sources=names, scheme=scheme, min_documents=min_documents, min_share=min_share)
 
     found: Boilerplate = yield Compute(judge)
     return replace(found, reasons=tuple(sentences(gaps)))
-
-
-def _source_of(hit: Mapping[str, Any], source_field: str | None) -> str | None:
-    """Return the first value of the source field; ``None`` where there is none."""
-    values = (hit.get("fields") or {}).get(source_field) if source_field else None
-    return str(values[0]) if values else None
 
 
 # Documents of the smallest group whose texts are examined.

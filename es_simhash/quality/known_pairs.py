@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.options import measure_of
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import PRESETS, Preset
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, TextMeasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,8 @@ def _similarity(value: Any, number: int) -> float:
 DUPLICATE = 0.8
 """A pair of documents whose texts are at least this similar is right: as verification judges by default."""
 
-
 LETTER_EDITS = TextMeasure("edit", "characters")
 """The measure by which noise is told from another text."""
-
 
 SAME_LETTERS = PRESETS["noisy"].similarity
 """The edit similarity from which two texts have nearly the same letters."""

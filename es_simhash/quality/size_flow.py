@@ -204,7 +204,6 @@ class _Bytes:
 # bench/lookup.py.
 _DISK = {"disk_fingerprints": _Bytes(140, 160, 4_000_000), "disk_groups": _Bytes(15, 25, 100_000)}
 
-
 # Peak memory of the client by bench/pairs.py, with ids of 10 characters.
 _MEMORY = {
     "memory_pairs": _Bytes(90, 100, 3_000_000),
