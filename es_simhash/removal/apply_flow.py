@@ -69,13 +69,12 @@ def apply_removal(
 ) -> Flow[bool]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
-
-    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups
-    are corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for
-    every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for
-    every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an
-    error, the archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges
-    each line by the present index, and writes nothing, no archive either.
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
+    corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
+    lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for every 1,000
+    canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
+    archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges each line by the
+    present index, and writes nothing, no archive either.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
@@ -199,10 +198,8 @@ def _count_done(
 ) -> Flow[tuple[int, Counter[str]]]:
     """
     Return how many lines an earlier run has carried out, and how many of these have each protected value.
-
-    A document that was archived, and that the server then refused to delete, is still to be removed. Only
-    documents in this archive are read, or with *everywhere* all of the plan: a run with another archive may have
-    deleted them.
+    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
+    this archive are read, or with *everywhere* all of the plan: a run with another archive may have deleted them.
     """
     done, by_value = 0, Counter[str]()
     if not len(writer) and not everywhere:

@@ -34,9 +34,8 @@ class Deletion:
 def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
     """
     Return the multi-get item of each document as it is now, whether a search can see it or not.
-
-    A document that the server cannot read now is asked for up to nine times; its last item has the error.
-    *source*: documents whose ``_source`` is wanted, as text.
+    A document that the server cannot read now is asked for up to nine times; its last item has the error. *source*:
+    documents whose ``_source`` is wanted, as text.
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
@@ -58,9 +57,8 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
 def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
     """
     Delete *documents*, each only in the planned version; note each outcome in *done* as soon as it is known.
-
-    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception
-    if the server cannot be reached, or does not answer, in all attempts.
+    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
+    server cannot be reached, or does not answer, in all attempts.
     """
     waiting = list(documents)
     patience = Patience()
@@ -124,17 +122,14 @@ def _operation(document: PlannedDocument) -> Operation:
 
 # What both products say where a document is to be created in a backing index.
 _BACKING = "targeting backing indices is disallowed"
-
-
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
     """
     Create *documents*, and return the outcome of each; status 409 if a document has its id.
-
-    *indices*: the index to write to, by the name of the index that the document was removed from; by default the
-    same. Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
+    *indices*: the index to write to, by the name of the index that the document was removed from; by default the same.
+    Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
     """
     targets = dict(indices or {})
     outcomes = yield from _create(documents, targets)

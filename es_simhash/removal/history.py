@@ -18,7 +18,6 @@ _Place = tuple[str, str]
 class Removed:
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
-
     The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
     archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical.
     """
@@ -52,11 +51,9 @@ class Removed:
 class History:
     """
     What archives say of the documents with one id.
-
-    *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's
-    canonical, and so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each
-    archive whose end was cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an
-    archive.
+    *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's canonical, and
+    so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each archive whose end was
+    cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an archive.
     """
 
     id: str
@@ -83,10 +80,8 @@ class History:
 def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
     """
     Return what *archives* say of documents with the id *id_* in any index, oldest removal first.
-
-    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for
-    distances. An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is
-    false.
+    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for distances.
+    An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is false.
     """
     known: dict[_Place, list[Removed]] = {}
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}

@@ -61,11 +61,9 @@ VALUES = 1_000
 class RemovalSizes:
     """
     How much a removal or a restore does at once.
-
-    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back
-    together, and about how many characters they may have. *few*: up to so many restored documents, only the
-    groups that these may have changed are judged. *common*: documents are not compared for a term of passages
-    that more documents have.
+    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back together, and
+    about how many characters they may have. *few*: up to so many restored documents, only the groups that these may
+    have changed are judged. *common*: documents are not compared for a term of passages that more documents have.
     """
 
     removed: int = 200
@@ -138,11 +136,10 @@ def plan_removal(
 ) -> Flow[RemovalPlan]:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
-
-    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates
-    a multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share
-    would be removed than is allowed, and IncompleteSearchError if not every document could be read, or an index
-    was replaced meanwhile; then no file is written.
+    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
+    multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share would be
+    removed than is allowed, and IncompleteSearchError if not every document could be read, or an index was replaced
+    meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
@@ -348,7 +345,6 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
 def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
     """
     Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
-
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}

@@ -50,10 +50,9 @@ def restore(
 ) -> Flow[None]:
     """
     Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
-
-    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are
-    put back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two
-    multi-gets for conflicts and final pipelines; at the end the regrouping of what the documents touch.
+    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are put
+    back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two multi-gets
+    for conflicts and final pipelines; at the end the regrouping of what the documents touch.
     """
     if not archives:
         raise InvalidInputError("no archive was named: give a file that es-simhash apply has made")
@@ -231,8 +230,7 @@ class _Batch:
 
     def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
         """
-        Settle lines whose documents exist now: created by a request whose answer was lost, or for an
-        earlier line.
+        Settle lines whose documents exist now: created by a request whose answer was lost, or for an earlier line.
         """
         found = (yield from _read(items)) if items else {}
         for item in items:
@@ -309,11 +307,10 @@ VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
 class Target:
     """
     Where documents are written to; *name* is a concrete index or a data stream.
-
-    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*:
-    fields that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*:
-    why nothing can be written there. *is_named*: the caller named it. *view*: the name by which its documents are
-    grouped: the alias that the caller named, else the name of the index.
+    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*: fields
+    that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*: why nothing
+    can be written there. *is_named*: the caller named it. *view*: the name by which its documents are grouped: the
+    alias that the caller named, else the name of the index.
     """
 
     name: str
@@ -338,9 +335,8 @@ class Target:
 def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
     """
     Return where documents for *name* are written to; costs up to three requests.
-
-    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing
-    index, or an alias without a write index, is an error and not a fault of the target.
+    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
+    an alias without a write index, is an error and not a fault of the target.
     """
     try:
         answer = yield from ask(Call("get_mapping", {"index": name}))

@@ -198,18 +198,15 @@ def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
 
 
 LONGEST_VALUE = 120
-"""
-Characters of a value that is shown in one cell; a longer one is a text.
-"""
+"""Characters of a value that is shown in one cell; a longer one is a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
     """
     A field of both documents: its value in the one that goes, and in the one that stays (``None``: it has none).
-
-    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts
-    as one space; ``None`` for short values.
+    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts as one
+    space; ``None`` for short values.
     """
 
     name: str
@@ -240,8 +237,7 @@ def is_short(value: str | None) -> bool:
 
 def compare_fields(removal: PlannedRemoval, *, max_changes: int = 6) -> list[FieldPair]:
     """
-    Return the fields of both documents, in the order of the document that goes; *max_changes* differences
-    for each.
+    Return the fields of both documents, in the order of the document that goes; *max_changes* differences for each.
     """
     goes, stays = removal.document, removal.canonical
     cut = {*goes.cut, *stays.cut}
@@ -261,21 +257,12 @@ def _on_one_line(text: str | None) -> str:
 
 
 BANDS = 20
-"""
-Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own.
-"""
-
+"""Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own."""
 
 MOST_VALUES = 50
-
-
 MOST_GROUPS = 10
-
-
 # A field is counted by where its values repeat: a title, which differs in each document, is no source.
 _MOST_DIFFERENT = 1_000
-
-
 Band = float | None
 
 
@@ -314,10 +301,9 @@ class Portion:
 class Summary:
     """
     The numbers of a plan; tuples have most removals first.
-
-    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*:
-    index and id of the documents that stand for most removals, with the number. *canonicals*: how many different
-    documents stay. *lowest*: the smallest similarity; ``None`` if no texts were compared.
+    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*: index and
+    id of the documents that stand for most removals, with the number. *canonicals*: how many different documents stay.
+    *lowest*: the smallest similarity; ``None`` if no texts were compared.
     """
 
     total: Portion

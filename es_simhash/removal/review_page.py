@@ -51,23 +51,16 @@ def excerpt(segments: Iterable[Segment]) -> Html:
 
 
 PART = 200
-
-
 STATIC = 2_000
-
 
 DETAILED = 10_000
 """Removals of a page that shows each of them in full; in a longer one each takes as little as it can."""
 
-
 OPEN = 100
 """Removals that are shown without a click."""
 
-
 # All texts of a page together, in characters, so that a browser can open it; and what one text may take of that.
 TEXT_BUDGET = 24_000_000
-
-
 LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 
 

@@ -78,10 +78,9 @@ def _not_tagged(record: DuplicateResult, failure: Failure) -> DuplicateResult:
 def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
     """
     Tag the documents of *index* that add nothing, and emit a :class:`DuplicateResult` each; in a dry run, only emit.
-
-    A tag is written only if both documents are as they were when they were compared. Documents that were tagged
-    before and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index
-    does not map the tag.
+    A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
+    and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index does not map
+    the tag.
     """
     resolved = yield from resolve_index(context, index)
     if not dry_run:

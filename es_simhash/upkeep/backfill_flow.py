@@ -43,9 +43,7 @@ from es_simhash.writes.operations import Operation
 class BackfillOptions:
     """
     How to backfill: the arguments of the client's method, checked, and sizes.
-
-    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed
-    meanwhile.
+    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed meanwhile.
     """
 
     text_field: str | Sequence[str] | None = None
@@ -74,10 +72,9 @@ class BackfillOptions:
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
-
-    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError
-    if an index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if
-    some documents could not be read.
+    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError if an
+    index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if some documents
+    could not be read.
     """
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)

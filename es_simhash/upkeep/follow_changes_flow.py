@@ -113,11 +113,10 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 class Place:
     """
     How far one shard was read: all operations up to *read*.
-
-    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far
-    the present round of reading again has come; *owed*: how many operations are to be read again by now.
-    *position*: the shard's numbers at the last look. *own*: sequence number and primary term of the follower's
-    writes beyond *read*, which need not be read.
+    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far the
+    present round of reading again has come; *owed*: how many operations are to be read again by now. *position*: the
+    shard's numbers at the last look. *own*: sequence number and primary term of the follower's writes beyond *read*,
+    which need not be read.
     """
 
     shard: Shard
@@ -178,7 +177,6 @@ class Places:
     def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
         """
         Note the *positions* of all shards; *purposes* are by index UUID, and shards of other indices are left out.
-
         A shard is read from its beginning if it is new, if its documents are compared with something else now, or if
         its numbers have gone back, as after a copy was lost.
         """
@@ -240,7 +238,6 @@ MOST_OWN = 100_000
 class Page:
     """
     Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
-
     *replaced*: how many operations have no document, because a later one replaced or deleted it.
     """
 
@@ -252,7 +249,6 @@ class Page:
 class Changes:
     """
     Reads changed documents page by page, and repairs them.
-
     A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
     """
 
@@ -265,8 +261,7 @@ class Changes:
 
     def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
         """
-        Return the first page of the operations from *first* to *last*; raise IncompleteSearchError on a
-        partial answer.
+        Return the first page of the operations from *first* to *last*; raise IncompleteSearchError on a partial answer.
         """
         asked = self._size
         try:
@@ -308,7 +303,6 @@ class Changes:
     def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[None]:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
-
         Raises RefusedForNowError if the server refuses writes now: what was not written is to be read again.
         """
         at = yield Compute(now)

@@ -42,11 +42,10 @@ _SHARE_OF_LEASE = 1 / 3
 def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]:
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
-
-    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before.
-    Then the position is recorded and the lease given back. Raises LeaseError if another follower has the lease
-    and ``wait`` is ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster;
-    MappingError if our fields are mapped wrongly, or are lacking and no text field is named.
+    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
+    position is recorded and the lease given back. Raises LeaseError if another follower has the lease and ``wait`` is
+    ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster; MappingError if our
+    fields are mapped wrongly, or are lacking and no text field is named.
     """
     if local_names(index) != index_key(check_index(index)).split(","):
         raise InvalidInputError(
@@ -272,11 +271,10 @@ LONG_SECONDS = 600.0
 class Regroup:
     """
     Collects changed documents, and decides their groups by the rule that the index records; the *lease* is renewed.
-
-    After changes only the groups are judged that these may have touched, for some documents at a time, so that
-    reading continues between; all groups if that is less work. All are also judged at an interval, and, under the
-    rule ``connected``, once nothing else is left to do: there a deleted document may have been the link between
-    others, which touched groups do not show.
+    After changes only the groups are judged that these may have touched, for some documents at a time, so that reading
+    continues between; all groups if that is less work. All are also judged at an interval, and, under the rule
+    ``connected``, once nothing else is left to do: there a deleted document may have been the link between others,
+    which touched groups do not show.
     """
 
     def __init__(self, context: Context, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
@@ -347,7 +345,6 @@ class Regroup:
     def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
-
         Raises RefusedForNowError if the server refuses writes now; the groups are then still to be decided.
         """
         begun = yield Compute(time.monotonic)

@@ -16,7 +16,6 @@ from es_simhash.transport.retry_flow import is_passing
 from es_simhash.writes.operations import Failure, Outcome
 
 FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
-
 SHOWN_FAILURES = 100
 
 
@@ -122,8 +121,6 @@ class Tally:
 
 
 STATE_INDEX = "es-simhash-state"
-
-
 LONGEST_LEASE = 3_600
 
 
@@ -160,31 +157,17 @@ class FollowOptions:
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
-
-
 _CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
-
-
 _UNREACHABLE = {"ConnectionError", "ConnectionTimeout"}
-
-
 # They are connection errors too, but nothing changes by itself.
 _LASTING = {"TlsError", "SSLError"}
-
 
 LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
-
 _BLOCK = "cluster_block_exception"
-
-
 _NO_INDEX = 404
-
-
 _INTERNAL = 500
-
-
 _FORBIDDEN = 403
 
 
@@ -214,7 +197,6 @@ def refuses_whole_index(failure: Failure) -> bool:
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     """
     Return what kind of outage made a request fail; ``None`` for what only the user can change.
-
     *has_begun*: the index could be followed before: only then a missing index may come again.
     """
     if isinstance(error, RefusedForNowError):
