@@ -68,9 +68,7 @@ def to_line(value: Any) -> bytes:
 
 
 def read_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """
-    Yield each line of *file* with its line feed; raise InvalidInputError if one is longer than any that is written.
-    """
+    """Yield each line of *file* with its line feed; InvalidInputError means one is longer than any that is written."""
     number = 0
     while line := file.readline(LONGEST_LINE):
         number += 1

@@ -168,9 +168,7 @@ _NO_INDEX = "index_not_found_exception"
 
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
-    """
-    Return whether the server could not read a document now: a full queue, or a shard that is moved, says nothing of it.
-    """
+    """Return whether the server could not read a document now: a full queue or a moved shard says nothing of it."""
     error = item.get("error")
     return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
 

@@ -19,6 +19,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -178,6 +179,12 @@ class Plan:
                     raise bad_line(self.path, number, "the plan was changed or replaced while it was used", advice)
                 if number > 1:
                     yield _parse(line, self.path, number)
+
+    def batches(self, size: int) -> Iterator[list[PlannedRemoval]]:
+        """Yield the lines of :meth:`removals`, *size* at a time."""
+        removals = self.removals()
+        while lines := list(islice(removals, size)):
+            yield lines
 
 
 def read_plan(path: FilePath) -> Plan:

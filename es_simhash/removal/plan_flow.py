@@ -8,9 +8,8 @@ and both versions are noted, so that ``apply_flow`` can see whether the plan sti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_count, check_field, check_items, check_output
@@ -224,7 +223,7 @@ class _Planning:
         lines: list[int] = []
         left_out: Counter[str] = Counter()
         for begin in range(0, len(places), BATCH):
-            results = yield from self.add(list(_candidates(groups, places[begin : begin + BATCH])))
+            results = yield from self.add(list(candidates(groups, places[begin : begin + BATCH])))
             lines += [each for each in results if isinstance(each, int)]
             left_out.update(each for each in results if isinstance(each, str))
             yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
@@ -306,7 +305,8 @@ def _by_canonical(groups: Groups) -> list[int]:
     return ordered
 
 
-def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+    """Yield the duplicates of *groups* at *places*, each with its canonical and their distance."""
     for place in places:
         canonical = groups.table.row(int(groups.canonical[place]))
         yield groups.table.row(place), canonical, int(groups.distance[place])
@@ -352,7 +352,8 @@ def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: M
     check_whole(gaps)
     shares: dict[str, Share] = {}
     if guards.protect is not None:
-        for part in _parts(sorted(removals), VALUES):
+        lost = sorted(removals)
+        for part in (lost[begin : begin + VALUES] for begin in range(0, len(lost), VALUES)):
             counts = yield from _count_values(index, query, guards.protect, part)
             shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
     return Guards(guards.max_share, guards.protect, documents, shares)
@@ -365,9 +366,3 @@ def _count_values(index: Index, query: Mapping[str, Any], field: str, values: Se
     # OpenSearch reports that it counted without looking at documents.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}
-
-
-def _parts(values: Iterable[str], size: int) -> Iterable[list[str]]:
-    waiting = iter(values)
-    while part := list(islice(waiting, size)):
-        yield part

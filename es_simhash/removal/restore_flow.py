@@ -229,9 +229,7 @@ class _Batch:
                 item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
 
     def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
-        """
-        Settle lines whose documents exist now: created by a request whose answer was lost, or for an earlier line.
-        """
+        """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
         found = (yield from _read(items)) if items else {}
         for item in items:
             if (present := found.get(_key(item))) is None:

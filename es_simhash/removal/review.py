@@ -236,9 +236,7 @@ def is_short(value: str | None) -> bool:
 
 
 def compare_fields(removal: PlannedRemoval, *, max_changes: int = 6) -> list[FieldPair]:
-    """
-    Return the fields of both documents, in the order of the document that goes; *max_changes* differences for each.
-    """
+    """Return the fields of both documents, in the order of the one that goes; *max_changes* differences for each."""
     goes, stays = removal.document, removal.canonical
     cut = {*goes.cut, *stays.cut}
     pairs = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from es_simhash.removal.review import (
@@ -150,7 +150,7 @@ def _bands(page: Page, total: int) -> Iterator[str]:
         number = page.summary.bands.get(band, 0)
         heading = element("h3", f"{band_name(band)}: {number:,} removal{'' if number == 1 else 's'}")
         yield join(Html('<section class="band">'), heading)
-        for part in _parts(lines):
+        while part := list(islice(lines, PART)):
             first, last = part[0], part[-1]
             is_open = done < OPEN
             yield _part_opening(band, first, last, done, len(part), is_open=is_open)
@@ -163,17 +163,6 @@ def _bands(page: Page, total: int) -> Iterator[str]:
             yield "</script></details>" if waits else "</details>"
             done += len(part)
         yield "</section>"
-
-
-def _parts(lines: Iterable[PlannedRemoval]) -> Iterator[list[PlannedRemoval]]:
-    part: list[PlannedRemoval] = []
-    for line in lines:
-        part.append(line)
-        if len(part) == PART:
-            yield part
-            part = []
-    if part:
-        yield part
 
 
 def _part_opening(

@@ -260,9 +260,7 @@ class Changes:
         self._size = min(FIRST_PAGE, batch)
 
     def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
-        """
-        Return the first page of the operations from *first* to *last*; raise IncompleteSearchError on a partial answer.
-        """
+        """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
         asked = self._size
         try:
             answer = yield from ask(self._call(place, judge, first, last))

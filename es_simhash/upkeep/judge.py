@@ -90,9 +90,7 @@ class Judge:
         return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
 
     def judge(self, documents: Sequence[Document], *, at: str) -> list[Judgement]:
-        """
-        Return what each of *documents* needs; *at* is the new moment of grouping of those that must be grouped again.
-        """
+        """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
         found = [self._read(each) for each in documents]
         computed = iter(self._pool.compute_hashes([text for text in found if isinstance(text, str)]))
         return [
