@@ -149,7 +149,8 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
         pairs.sort(key=lambda pair: pair[1])
         for begin in range(0, len(pairs), BATCH):
             part = pairs[begin : begin + BATCH]
-            results = yield from judge([_candidate(table, pair) for pair in part])
+            rows = [(table.row(document), table.row(container)) for document, container in part]
+            results = yield from judge([(a, b, hamming_distance(a.fingerprint, b.fingerprint)) for a, b in rows])
             for pair, result in zip(part, results, strict=True):
                 if isinstance(result, int):
                     lines[pair] = result
@@ -160,11 +161,6 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
                     rule.refute(pair, result)
             yield Tell(Progress(min(begin + BATCH, len(pairs)), len(pairs), "comparing texts"))
     return lines
-
-
-def _candidate(table: Table, pair: tuple[int, int]) -> Candidate:
-    document, container = map(table.row, pair)
-    return document, container, hamming_distance(document.fingerprint, container.fingerprint)
 
 
 def _count_staying(shared: SharedTerms, gone: Mapping[int, int]) -> int:

@@ -82,7 +82,9 @@ def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Delet
 def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
     """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
     try:
-        return None, (yield from send_bulk([_operation(each) for each in documents]))
+        versions = [{"if_seq_no": each.seq_no, "if_primary_term": each.primary_term} for each in documents]
+        headers = [each.key.header() | version for each, version in zip(documents, versions, strict=True)]
+        return None, (yield from send_bulk([Operation("delete", header) for header in headers]))
     except Exception as error:
         if status_of(error) is not None and not is_passing(error):
             raise
@@ -113,11 +115,6 @@ def _judge(
             if outcome is None or outcome.status in (MISSING, CONFLICT) or is_passing(outcome.status):
                 again.append(document)
     return again
-
-
-def _operation(document: PlannedDocument) -> Operation:
-    version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
-    return Operation("delete", {**document.key.header(), **version})
 
 
 # What both products say where a document is to be created in a backing index.

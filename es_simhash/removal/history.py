@@ -87,8 +87,11 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
     for path in archives:
         for line in read_archive(path, allow_cut=True):
-            removed = _removed(line, path, prefix, is_wanted=id_ in (line.id, line.canonical.id))
-            known.setdefault(removed.place, []).append(removed)
+            stays = line.canonical
+            distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
+            where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
+            removed = Removed(*where, line.plan, line.routing, distance)
+            known.setdefault((line.index, line.id), []).append(removed)
     for each in known.values():
         each.sort(key=lambda removed: removed.at)
     own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
@@ -114,12 +117,6 @@ def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[R
         if not later:
             return tuple(chain)
         chain.append(later[0])
-
-
-def _removed(line: Archived, path: FilePath, prefix: str, *, is_wanted: bool) -> Removed:
-    stays = line.canonical
-    distance = _distance(line, prefix) if is_wanted else None
-    return Removed(line.id, line.index, stays.id, stays.index, line.at, str(path), line.plan, line.routing, distance)
 
 
 def _distance(line: Archived, prefix: str) -> int | None:

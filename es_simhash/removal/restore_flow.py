@@ -32,7 +32,6 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
 from es_simhash.transport.retry_flow import ask, refresh
 from es_simhash.writes.bulk_flow import CONFLICT
-from es_simhash.writes.operations import Outcome
 from es_simhash.writes.targets_flow import last_generation, write_index
 
 # Index, routing value and source of a document that is there.
@@ -117,7 +116,6 @@ class _Targets:
         self._known: dict[str, Target] = {}
 
     def find(self, name: str) -> Flow[Target]:
-        """Return where documents of the index *name* go."""
         wanted = self._index or name
         if wanted not in self._known:
             is_named = self._index is not None
@@ -157,7 +155,6 @@ class _Batch:
         self._items: list[_Item] = []
 
     def add(self, line: Archived, target: Target) -> None:
-        """Add a line; one that cannot be written is refused at once."""
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
@@ -197,10 +194,13 @@ class _Batch:
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
                 taken.append(item)
+            elif outcome.is_done:
+                item.settle("restored", index=outcome.index)
+                written.append(item)
+            elif outcome.is_dropped:
+                item.settle("refused", "dropped")
             else:
-                _settle(item, outcome)
-                if outcome.is_done:
-                    written.append(item)
+                item.settle("refused", "refused", str(outcome.error))
         yield from self._judge_taken(taken, {_key(item) for item in written})
         yield from self._check([item for item in written if item.target.may_change])
 
@@ -250,15 +250,6 @@ def _incoming(item: _Item) -> Incoming | None:
         return None
     is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
     return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
-
-
-def _settle(item: _Item, outcome: Outcome) -> None:
-    if outcome.is_done:
-        item.settle("restored", index=outcome.index)
-    elif outcome.is_dropped:
-        item.settle("refused", "dropped")
-    else:
-        item.settle("refused", "refused", str(outcome.error))
 
 
 def _key(item: _Item) -> Key:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.texts.worddiff import Change, Segment, WordDiff, word_diff
+from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
@@ -101,15 +101,12 @@ def _field_lines(pair: FieldPair) -> Iterator[str]:
     if not pair.diff.excerpts:
         yield f"{pair.name}: no words differ"
     for excerpt in pair.diff.excerpts:
-        yield f"{pair.name}: {_excerpt(excerpt)}"
+        text = [f"{_MARKS[part.change][0]}{part.text}{_MARKS[part.change][1]}" for part in excerpt]
+        yield f"{pair.name}: {''.join(text)}"
     if pair.diff.omitted:
         yield f"{pair.name}: and {pair.diff.omitted:,} more place{'' if pair.diff.omitted == 1 else 's'}"
     if pair.diff.is_cut or pair.is_cut:
         yield f"{pair.name}: the texts are long, and only their beginnings were compared here"
-
-
-def _excerpt(excerpt: Iterable[Segment]) -> str:
-    return "".join(f"{_MARKS[part.change][0]}{part.text}{_MARKS[part.change][1]}" for part in excerpt)
 
 
 def review_html(path: FilePath) -> str:

@@ -305,25 +305,15 @@ def _whole_texts(pairs: list[FieldPair], longest: int) -> Html:
 
 
 def _both(pair: FieldPair, longest: int) -> Html:
-    if pair.is_equal:
-        return element("div", element("h5", user_text(pair.name)), _text(pair.goes, longest, is_cut=pair.is_cut))
-    return element(
-        "div",
-        element(
-            "div", element("h5", user_text(pair.name), " that goes"), _text(pair.goes, longest, is_cut=pair.is_cut)
-        ),
-        element(
-            "div", element("h5", user_text(pair.name), " that stays"), _text(pair.stays, longest, is_cut=pair.is_cut)
-        ),
-        class_="two",
-    )
-
-
-def _text(text: str | None, longest: int, *, is_cut: bool) -> Html:
-    if text is None:
-        return element("p", "none", class_="quiet")
-    goes_on = is_cut or len(text) > longest
-    return user_text(text[:longest] + (" …" if goes_on else ""), within="div", class_="text", tabindex="0")
+    texts = [("", pair.goes)] if pair.is_equal else [(" that goes", pair.goes), (" that stays", pair.stays)]
+    shown = []
+    for which, text in texts:
+        body = element("p", "none", class_="quiet")
+        if text is not None:
+            end = " …" if pair.is_cut or len(text) > longest else ""
+            body = user_text(text[:longest] + end, within="div", class_="text", tabindex="0")
+        shown.append(element("div", element("h5", user_text(pair.name), which), body))
+    return shown[0] if pair.is_equal else element("div", *shown, class_="two")
 
 
 def facts(summary: Summary) -> Html:

@@ -129,7 +129,13 @@ def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateRes
     places = [key for key in wanted if key not in kept]
     outcomes = yield from rewrite(places, change, source=[prefix])
     done = dict(zip(places, outcomes, strict=True))
-    return [_record(each, kept.get(each.document.key), done.get(each.document.key)) for each in lines]
+    records = []
+    for each in lines:
+        kind, outcome, detail = kept.get(each.document.key), done.get(each.document.key), ""
+        if kind is None and outcome is not None and not outcome.is_done:
+            kind, detail = _kind_of(outcome), str(outcome.error)
+        records.append(DuplicateResult.of(each, "tagged" if kind is None else "kept", kind, detail))
+    return records
 
 
 _KINDS: dict[str, DuplicateKind] = {
@@ -138,14 +144,6 @@ _KINDS: dict[str, DuplicateKind] = {
     "no_index": "index_replaced",
     "unreadable": "unreadable",
 }
-
-
-def _record(line: PlannedRemoval, kind: DuplicateKind | None, outcome: Outcome | None) -> DuplicateResult:
-    detail = ""
-    if kind is None and outcome is not None and not outcome.is_done:
-        kind = _kind_of(outcome)
-        detail = str(outcome.error)
-    return DuplicateResult.of(line, "tagged" if kind is None else "kept", kind, detail)
 
 
 def _kind_of(outcome: Outcome) -> DuplicateKind:

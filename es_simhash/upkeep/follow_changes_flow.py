@@ -77,9 +77,7 @@ class Subject:
     def record_text_fields(self) -> Flow[None]:
         """Record the text fields that a document has shown since the last call."""
         if self.judge is not None:
-            for name in self.judge.take_shown():
-                target = self.judge.targets[name]
-                self.judge.targets[name] = yield from record_text_fields(self._context, name, target)
+            yield from record_text_fields(self._context, self.judge.targets, self.judge.take_shown())
 
     def close(self) -> Flow[None]:
         """Stop the processes that compute fingerprints."""
@@ -303,8 +301,10 @@ class Changes:
         Write the fingerprints that *hits* need, each only into the version that was read.
         Raises RefusedForNowError if the server refuses writes now: what was not written is to be read again.
         """
+        if not hits:
+            return
         at = yield Compute(now)
-        judged: list[Judgement] = yield Compute(_judge, (judge, hits, at))
+        judged: list[Judgement] = yield Compute(judge.judge, (hits, at))
         wrong = [each for each in judged if each.operation is not None]
         outcomes = yield from send_bulk([each.operation for each in wrong if each.operation is not None])
         for each in judged:
@@ -327,10 +327,6 @@ class Changes:
             raise RefusedForNowError(refused.to_failure())  # what was written is read again, and so is grouped
         if len(place.own) < MOST_OWN:
             place.own |= own
-
-
-def _judge(judge: Judge, hits: Hits, at: str) -> list[Judgement]:
-    return judge.judge(hits, at=at) if hits else []
 
 
 def _characters(value: Any) -> int:

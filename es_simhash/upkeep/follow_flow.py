@@ -61,8 +61,6 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
 
 
 class _Follower:
-    """The loop of one follower."""
-
     def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
         self._context = context
         self._index = index
@@ -80,7 +78,6 @@ class _Follower:
         self._goal: dict[Shard, int] | None = None
 
     def run(self) -> Flow[None]:
-        """Work until nothing is wanted any more."""
         self._clock = self._caught_up_at = yield Compute(time.monotonic)
         patience = Patience()
         is_done = False
@@ -125,7 +122,7 @@ class _Follower:
             return False
         yield from self._round()
         self._clock = yield Compute(time.monotonic)
-        if self._is_done():
+        if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
             return True
         if not self._options.once:
             yield Emit(self._report("waiting"))
@@ -232,9 +229,6 @@ class _Follower:
     def _has_reached_goal(self) -> bool:
         goal = self._goal or {}
         return all(each.read >= goal.get(each.shard, each.read) for each in self._places)
-
-    def _is_done(self) -> bool:
-        return self._options.once and self._has_reached_goal() and not self._regroup.is_pending
 
     def _note_position(self) -> None:
         self._lease.position = {"places": self._places.to_dict(), "groups": self._regroup.to_dict()}

@@ -155,7 +155,6 @@ class Lease:
                 raise
 
     def _source(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the document says."""
         if "_source" not in found:
             raise LeaseError(
                 f"the lease in index {self._state_index!r} cannot be read, because the index stores no _source: name "

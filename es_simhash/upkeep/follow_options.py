@@ -166,9 +166,6 @@ LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "se
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
 _BLOCK = "cluster_block_exception"
-_NO_INDEX = 404
-_INTERNAL = 500
-_FORBIDDEN = 403
 
 
 class RefusedForNowError(Exception):
@@ -191,7 +188,7 @@ def is_refused_for_now(outcome: Outcome) -> bool:
 
 def refuses_whole_index(failure: Failure) -> bool:
     """Return whether a write failed because of load, a block or missing rights, and not because of its document."""
-    return is_passing(failure.status) or failure.status == _FORBIDDEN
+    return is_passing(failure.status) or failure.status == 403
 
 
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
@@ -212,8 +209,8 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     status = status_of(error)
     if status is None:
         return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
-    if status == _NO_INDEX and has_begun:
+    if status == 404 and has_begun:
         return "missing"
     if _BLOCK in error_text(error):
         return "blocked"
-    return "busy" if is_passing(status) or status >= _INTERNAL else None
+    return "busy" if is_passing(status) or status >= 500 else None

@@ -89,7 +89,7 @@ class Judge:
         """Return the key of the version that *document* is."""
         return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
 
-    def judge(self, documents: Sequence[Document], *, at: str) -> list[Judgement]:
+    def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
         found = [self._read(each) for each in documents]
         computed = iter(self._pool.compute_hashes([text for text in found if isinstance(text, str)]))
@@ -335,7 +335,7 @@ class Ledger:
 
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
-        judged = self._judge.judge(self.find_fresh(documents), at=at)
+        judged = self._judge.judge(self.find_fresh(documents), at)
         self._count(judged)
         self._checkpoint.add([each.key for each in judged if each.is_right])
         return [each for each in judged if each.operation is not None]

@@ -202,9 +202,7 @@ def _state_of_new_passages(name: str) -> Flow[PassageState]:
 
 
 def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
-    """
-    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the new fields.
-    """
+    """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
         yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
     except Exception as error:
@@ -237,9 +235,6 @@ def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
     if not answer:
         raise no_index(index)
     return {name: answer[name].get("mappings") or {} for name in sorted(answer)}
-
-
-logger = logging.getLogger("es_simhash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,37 +397,30 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.each and field in resolved.each[name].text_fields
 
 
-def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
-    """Record the text fields of *target* in the mapping of index *name*; return the target as it is then."""
-    return _record(context, name, target, text_fields=target.text_fields)
+def record_settings(context: Context, targets: dict[str, Target], name: str, **changes: Any) -> Flow[None]:
+    """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
+    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    settings = replace(read_settings(mapping, prefix=context.prefix) or targets[name].settings, **changes)
+    body = mapping_update(mapping, settings, prefix=context.prefix)
+    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
+    context.forget()
+    targets[name] = replace(targets[name], settings=settings)
 
 
-def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
+def record_text_fields(context: Context, targets: dict[str, Target], names: Sequence[str]) -> Flow[None]:
+    """Record the text fields of the indices *names*, which are among *targets*."""
+    for name in names:
+        yield from record_settings(context, targets, name, text_fields=targets[name].text_fields)
+
+
+def record_strings(context: Context, targets: dict[str, Target], name: str) -> Flow[None]:
     """
     Record that every document of index *name* has the signed copy as a string, so that scripts may read it.
     A user who may not change the mapping gets a warning in the log: lookups stay exact, and use no scripts.
     """
     try:
-        return (yield from _record(context, name, target, value_type="string"))
+        yield from record_settings(context, targets, name, value_type="string")
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
         logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)
-        return target
-
-
-def record_passages(context: Context, name: str, target: Target) -> Flow[Target]:
-    """
-    Record that every document of index *name* has the terms of its passages, so that lookups of them are complete.
-    """
-    return _record(context, name, target, passages="complete")
-
-
-def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:
-    """Record *changes* of the settings; keep what other programs have recorded meanwhile."""
-    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
-    settings = replace(read_settings(mapping, prefix=context.prefix) or target.settings, **changes)
-    body = mapping_update(mapping, settings, prefix=context.prefix)
-    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
-    context.forget()
-    return replace(target, settings=settings)
