@@ -23,9 +23,8 @@ from PIL import Image
 from vectors import connect
 
 from es_simhash import SimHashClient, build_dashboards, build_distance_field, fingerprint
+from es_simhash.dashboards.chart_parts import ENGLISH, given
 from es_simhash.dashboards.charts import distances_chart
-from es_simhash.dashboards.rows import given
-from es_simhash.dashboards.vega import ENGLISH
 from es_simhash.servers import embedded_server
 
 INDEX = "licences"

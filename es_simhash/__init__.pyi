@@ -55,9 +55,9 @@ from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install_flow import InstalledPipeline
-from .quality.learn import Boilerplate, learn_boilerplate
+from .quality.boilerplate_flow import Boilerplate, learn_boilerplate
 from .quality.report.page import IndexReport
-from .quality.sizing import Size, estimate_size
+from .quality.size_flow import Size, estimate_size
 from .quality.stats import Stats
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html

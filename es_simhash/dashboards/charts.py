@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from es_simhash.dashboards.rows import (
-    Rows,
-    hot_blocks_request,
-    largest_groups_request,
-    no_rows,
-    numbers_request,
-    response,
-)
-from es_simhash.dashboards.subject import Subject
-from es_simhash.dashboards.vega import (
+from es_simhash.dashboards.chart_parts import (
     DUPLICATES,
     ENGLISH,
     OTHERS,
     ChartWords,
+    Rows,
     answered,
     axis,
     band,
@@ -27,15 +19,21 @@ from es_simhash.dashboards.vega import (
     flatten,
     formula,
     frame,
+    hot_blocks_request,
+    largest_groups_request,
     legend,
     literal,
+    no_rows,
+    numbers_request,
     rect,
+    response,
     signal,
     split,
     text,
     thick,
     value,
 )
+from es_simhash.dashboards.subject import Subject
 
 
 def over_time_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from es_simhash.arguments import check_choice
-from es_simhash.dashboards import charts, rows
-from es_simhash.dashboards.rows import exists, missing
+from es_simhash.dashboards import charts
+from es_simhash.dashboards.chart_parts import distances_of, exists, missing, over_time_of, sizes_of, sources_of
 from es_simhash.dashboards.saved import (
     ALL_TIME,
     Panel,
@@ -157,17 +157,15 @@ def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the panels by kind."""
     found = {
         "numbers": _vega(subject, "numbers", "numbers", charts.numbers_chart(subject)),
-        "sizes": _vega(subject, "sizes", "sizes of groups", charts.sizes_chart(rows.sizes_of(subject))),
-        "distances": _vega(subject, "distances", "distances", charts.distances_chart(rows.distances_of(subject))),
+        "sizes": _vega(subject, "sizes", "sizes of groups", charts.sizes_chart(sizes_of(subject))),
+        "distances": _vega(subject, "distances", "distances", charts.distances_chart(distances_of(subject))),
         "largest": _vega(subject, "largest", "largest groups", charts.largest_groups_chart(subject)),
         "blocks": _vega(subject, "blocks", "hot blocks", charts.hot_blocks_chart(subject)),
     }
     if subject.time_field:
-        found["time"] = _vega(
-            subject, "time", "documents over time", charts.over_time_chart(rows.over_time_of(subject))
-        )
+        found["time"] = _vega(subject, "time", "documents over time", charts.over_time_chart(over_time_of(subject)))
     if subject.source_field:
-        found["sources"] = _vega(subject, "sources", "share by source", charts.sources_chart(rows.sources_of(subject)))
+        found["sources"] = _vega(subject, "sources", "share by source", charts.sources_chart(sources_of(subject)))
     for kind, title, words in (
         ("about", "what the numbers mean", about_numbers(subject)),
         ("about_group", "about the page of one group", about_group(subject)),

@@ -16,7 +16,6 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 # Ids must not change from version to version: an import then replaces the objects of an earlier pack.
 _NAMESPACE = uuid.UUID("1b0c6f1e-1f0e-5c8a-9d59-7f0d2b0a6c11")
 
-
 # What no name of an index, alias or pattern may have. A comma joins several names.
 _FORBIDDEN = re.compile(r"[\\/?\"<>|#\s\x00-\x1f\x7f]")
 

@@ -1,23 +1,94 @@
 """
-The judgement of the near-duplicates that a search found: groups, hits and misses.
+The documents of the demo, and the judgement of the near-duplicates that a search found among them.
 
-Pure: the search happens in `es_simhash.cli`, and `render` shows the result.
+About half of the documents are originals, unrelated although some share a topic. Each other one is a copy of an
+original with an edit of a known kind, so it is known whether a search should find it. The search happens in
+`es_simhash.cli`; `render` shows the result.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from es_simhash.demo.corpus import EDIT_KINDS
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import hamming_distance
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from es_simhash.demo.corpus import Document
+@dataclass(frozen=True, slots=True)
+class EditKind:
+    """
+    One way to make a copy from an original.
+
+    *is_same_text*: whether a person would call the copy the same text. A translation is not: a search that
+    compares characters is right not to report it.
+    """
+
+    label: str
+    is_same_text: bool
+
+
+EDIT_KINDS: Mapping[str, EditKind] = MappingProxyType(
+    {
+        "punctuation": EditKind("punctuation, width or case changed", is_same_text=True),
+        "typo": EditKind("characters mistyped", is_same_text=True),
+        "numbers": EditKind("dates or figures changed", is_same_text=True),
+        "quoting": EditKind("quoted in a reply", is_same_text=True),
+        "reordering": EditKind("sentences in another order", is_same_text=True),
+        "boilerplate": EditKind("header, source line or notice added", is_same_text=True),
+        "revision": EditKind("articles revised", is_same_text=True),
+        "truncation": EditKind("end cut off", is_same_text=True),
+        "script": EditKind("traditional and simplified exchanged", is_same_text=True),
+        "paraphrase": EditKind("told in other words", is_same_text=False),
+        "translation": EditKind("translated", is_same_text=False),
+    }
+)
+"""The kinds of edit in the corpus, from small to large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """
+    One document of the corpus.
+
+    *id*: stable: `news-zh-01`, and `news-zh-01-typo` for a copy of it. *title*: empty for posts.
+    *edit_of*: id of the original, never of another copy; `None` for an original, as is *edit*, a key of
+    `EDIT_KINDS`.
+    *expect*: a sentence that says why a search should find the document, or should not.
+    """
+
+    id: str
+    lang: str
+    kind: str
+    title: str
+    text: str
+    edit_of: str | None
+    edit: str | None
+    expect: str
+
+    @property
+    def family(self) -> str:
+        """Id of the original: of this document itself, or of the one that it is a copy of."""
+        return self.edit_of or self.id
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The document as it is indexed: a new dict of all fields except the id."""
+        fields = asdict(self)
+        del fields["id"]
+        return fields
+
+
+def load_corpus() -> tuple[Document, ...]:
+    """Return the documents of the demo, each original followed by its copies."""
+    lines = files("es_simhash.demo").joinpath("corpus.jsonl").read_text(encoding="utf-8")
+    # Split at "\n" only: str.splitlines would also split a text at U+2028 or U+0085.
+    return tuple(Document(**json.loads(line)) for line in lines.split("\n") if line)
 
 
 class FoundPair(NamedTuple):
@@ -47,11 +118,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """
-    The outcome for one edited copy, and the reason.
-
-    *distance*: of the copy and its original, in bits; `None` if one of them has no fingerprint.
-    """
+    """The outcome for one edited copy; *distance*: to its original, in bits; `None` if one has no fingerprint."""
 
     document: Document
     original: Document
@@ -61,11 +128,7 @@ class Verdict:
 
 
 class Member(NamedTuple):
-    """
-    A document of a group, and its distance in bits from the canonical.
-
-    The distance is more than max_distance if the two are joined through another document.
-    """
+    """A document of a group; its distance from the canonical may be above max_distance (joined through another)."""
 
     document: Document
     distance: int | None
@@ -73,15 +136,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """
-    Two or more documents that are near-duplicates, directly or through one another.
-
-    Attributes:
-        canonical:
-            The document that stands for the group: the first in the corpus.
-        members:
-            The others, in the order of the corpus.
-    """
+    """Near-duplicates, directly or through one another; *canonical* is the first of the corpus, *members* the rest."""
 
     canonical: Document
     members: tuple[Member, ...]
@@ -101,16 +156,10 @@ class EditSummary:
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    The judgement of one search of the whole corpus.
+    The judgement of one search of the whole corpus, in its order.
 
-    Attributes:
-        groups:
-            In the order of their canonical documents.
-        verdicts:
-            One for every edited copy, in the order of the corpus.
-        unexpected:
-            Reported pairs of documents with different originals, the nearest first: each is a false positive, or a
-            similarity that the corpus does not record.
+    *unexpected*: reported pairs of documents with different originals, the nearest first: each is a false positive,
+    or a similarity that the corpus does not record.
     """
 
     max_distance: int
@@ -155,29 +204,33 @@ def judge(
     by_id = {document.id: document for document in documents}
     found = _unordered(pairs, by_id)
     group_of = _groups(by_id, found)
-    verdicts = tuple(
-        _verdict(
-            document,
-            by_id[document.edit_of],
-            found=found,
-            group_of=group_of,
-            fingerprints=fingerprints,
-            max_distance=max_distance,
-        )
-        for document in by_id.values()
-        if document.edit_of is not None
-    )
+
+    def distance_of(first: Document, second: Document) -> int | None:
+        """Return the distance as found, else that of the fingerprints. *first* is before *second* in the corpus."""
+        if (first.id, second.id) in found:
+            return found[first.id, second.id]
+        a, b = fingerprints.get(first.id), fingerprints.get(second.id)
+        return None if a is None or b is None else hamming_distance(a, b)
+
+    verdicts = []
+    for copy in by_id.values():
+        if copy.edit_of is not None:
+            original = by_id[copy.edit_of]
+            is_found, is_linked = (original.id, copy.id) in found, group_of[copy.id] == group_of[original.id]
+            distance = distance_of(original, copy)
+            status, reason = _judge_copy(copy, distance, max_distance, is_found=is_found, is_linked=is_linked)
+            verdicts.append(Verdict(copy, original, status, distance, reason))
     members: dict[str, list[Document]] = {}
     for document_id, canonical in group_of.items():
         members.setdefault(canonical, []).append(by_id[document_id])
     groups = tuple(
-        Group(first, tuple(Member(other, _distance(first, other, found, fingerprints)) for other in others))
+        Group(first, tuple(Member(other, distance_of(first, other)) for other in others))
         for first, *others in members.values()
         if others
     )
     strangers = [FoundPair(a, b, distance) for (a, b), distance in found.items() if by_id[a].family != by_id[b].family]
     unexpected = tuple(sorted(strangers, key=lambda pair: (pair.distance, pair.id, pair.near_dup_id)))
-    return Report(max_distance, len(by_id), groups, verdicts, unexpected)
+    return Report(max_distance, len(by_id), groups, tuple(verdicts), unexpected)
 
 
 def _unordered(pairs: Iterable[tuple[str, str, int]], by_id: Mapping[str, Document]) -> dict[tuple[str, str], int]:
@@ -212,40 +265,20 @@ def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> 
     return {document_id: canonical_of[document_id] for document_id in by_id}
 
 
-def _distance(
-    first: Document, second: Document, found: Mapping[tuple[str, str], int], fingerprints: Mapping[str, int | None]
-) -> int | None:
-    """Return the distance as found, else that of the fingerprints. *first* is before *second* in the corpus."""
-    if (first.id, second.id) in found:
-        return found[first.id, second.id]
-    a, b = fingerprints.get(first.id), fingerprints.get(second.id)
-    return None if a is None or b is None else hamming_distance(a, b)
-
-
-def _verdict(
-    copy: Document,
-    original: Document,
-    *,
-    found: Mapping[tuple[str, str], int],
-    group_of: Mapping[str, str],
-    fingerprints: Mapping[str, int | None],
-    max_distance: int,
-) -> Verdict:
-    """Return the verdict on *copy*."""
+def _judge_copy(
+    copy: Document, distance: int | None, max_distance: int, *, is_found: bool, is_linked: bool
+) -> tuple[Status, str]:
+    """Return the outcome for *copy*, and the reason."""
     is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
-    distance = _distance(original, copy, found, fingerprints)
-    if (original.id, copy.id) in found:
-        status = Status.FOUND if is_same_text else Status.SURPRISE
-        return Verdict(copy, original, status, distance, f"within max_distance {max_distance}")
+    if is_found:
+        return Status.FOUND if is_same_text else Status.SURPRISE, f"within max_distance {max_distance}"
+    apart = Status.MISSED if is_same_text else Status.APART
     if distance is None:
-        reason = "a text without features has no fingerprint, so it matches nothing"
-        return Verdict(copy, original, Status.MISSED if is_same_text else Status.APART, None, reason)
+        return apart, "a text without features has no fingerprint, so it matches nothing"
     if distance <= max_distance:
-        reason = f"within max_distance {max_distance}, but not reported"
-        return Verdict(copy, original, Status.LOST, distance, reason)
+        return Status.LOST, f"within max_distance {max_distance}, but not reported"
     reason = f"farther than max_distance {max_distance}"
-    if group_of[copy.id] == group_of[original.id]:
+    if is_linked:
         status = Status.LINKED if is_same_text else Status.SURPRISE
-        return Verdict(copy, original, status, distance, f"{reason}, in its group through another document")
-    status = Status.MISSED if is_same_text else Status.APART
-    return Verdict(copy, original, status, distance, f"{reason}. {copy.expect}")
+        return status, f"{reason}, in its group through another document"
+    return apart, f"{reason}. {copy.expect}"

@@ -6,23 +6,15 @@ Texts of the corpus become `Text`, never markup, so that a `[` in them stays a `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from es_simhash.demo.corpus import EDIT_KINDS
-from es_simhash.demo.judge import Status
+from es_simhash.demo.judge import EDIT_KINDS, Document, Report, Status
 from es_simhash.tables.notebook import shown
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from es_simhash.demo.corpus import Document
-    from es_simhash.demo.judge import Report
-
 
 CELLS = 40
 """Width of the opening of a text on the terminal."""
@@ -107,17 +99,6 @@ def groups_table(report: Report) -> Table:
             for document, distance in group.members
         )
         table.add_row(Text(f"{group.canonical.id}\n").append(_opening(group.canonical)), members)
-    return table
-
-
-def unexpected_table(report: Report) -> Table:
-    """Return a table of the reported pairs of documents with different originals; it may have no rows."""
-    table = Table(title="Near-duplicates that the corpus does not record", title_justify="left")
-    table.add_column("document", no_wrap=True)
-    table.add_column("near-duplicate", no_wrap=True)
-    table.add_column("bits", justify="right")
-    for pair in report.unexpected:
-        table.add_row(Text(pair.id), Text(pair.near_dup_id), Text(str(pair.distance)))
     return table
 
 

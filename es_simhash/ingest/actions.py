@@ -69,6 +69,12 @@ class Part:
     body: Any
     texts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    upsert: Part | None = field(default=None, kw_only=True)
+
+    @property
+    def problem(self) -> str | None:
+        """The last of the problems."""
+        return self.problems[-1] if self.problems else None
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
         """Return a copy of the body with *fields*, one for each text."""
@@ -100,7 +106,7 @@ class _Partial(Part):
 
 @dataclass(slots=True)
 class _Update(Part):
-    """The body of an update, with the parts of it that change."""
+    """The body of an update, with the parts of it that change; *upsert* is one of them."""
 
     parts: Mapping[str, Part] = field(default_factory=dict)
 
@@ -181,7 +187,8 @@ def _prepare_update(body: Any, rules: ActionRules) -> Part:
     if body.get("script") is not None:
         parts["script"] = _extend_script(body["script"], rules)
     texts = tuple(text for part in parts.values() for text in part.texts)
-    return _Update(body, texts, tuple(line for part in parts.values() for line in part.problems), parts)
+    problems = tuple(line for part in parts.values() for line in part.problems)
+    return _Update(body, texts, problems, parts, upsert=parts.get("upsert"))
 
 
 def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -303,8 +303,8 @@ class _Pipeline:
                 if not any(bulk.outcomes):
                     raise
                 failure = error
-        for item, outcome in zip(sent, bulk.outcomes, strict=True):
-            item.outcome = outcome
+        outcomes = {item.position: outcome for item, outcome in zip(sent, bulk.outcomes, strict=True)}
+        items = [item.as_written(outcomes[item.position]) if item.position in outcomes else item for item in items]
         if failure is not None:
             return _known(items), failure
         return (yield from self._grouper.settle(items)) if self._grouper else (list(items), None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.existing_flow import Existing
     from es_simhash.ingest.in_flight import InFlight
 
+CREATED = 201
 _FIRST = 3
 _GROUPED = frozenset(GROUPED)
 
@@ -50,7 +51,8 @@ class Item:
     not written because of *container*. *problem*: of a document that is written anyway. *container*: the document
     to which it adds nothing; *container_position*, if that is of the same batch. *withheld*: the operation not
     sent because of a container of the same batch; it is sent if that one is not written. *weight*: about how many
-    characters it takes in a request. *part*: what was read of it, until it has its fields.
+    characters it takes in a request. *part*: what was read of it, until it has its fields. *upsert*: of an update, the
+    document that the server creates where there is none to update.
     """
 
     position: int
@@ -64,6 +66,7 @@ class Item:
     withheld: Operation | None = None
     weight: int = 0
     part: Part | None = None
+    upsert: Item | None = None
 
     action = None
     problems = ()
@@ -78,6 +81,14 @@ class Item:
         if self.part is not None and self.operation is not None:
             self.operation.body, self.part = self.part.place(fields), None
         return self
+
+    def as_written(self, outcome: Outcome | None) -> Item:
+        """Return it with its *outcome*; an update that created its ``upsert`` is that document from now on."""
+        item = self
+        if self.upsert is not None and outcome is not None and outcome.status == CREATED:
+            item = self.upsert
+        item.outcome = outcome
+        return item
 
     def without_container(self) -> Item:
         """Return it as one that adds something: an operation that was withheld is to be sent."""
@@ -101,6 +112,13 @@ class Item:
         """Whether the server, or a pipeline of it, wrote it under another id than the one it was decided about with."""
         outcome, draft = self.outcome, self.draft
         return outcome is not None and outcome.is_done and draft is not None and outcome.id != draft.id
+
+    @property
+    def is_misjudged(self) -> bool:
+        """Whether what was written is not the document that was decided about."""
+        outcome = self.outcome
+        is_undecided = outcome is not None and outcome.is_done and self.draft is not None and self.decision is None
+        return is_undecided or self.is_renamed
 
     @property
     def is_refused(self) -> bool:
@@ -177,11 +195,30 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
     return (None if digits is None else from_hex(digits)), True
 
 
-def put_decision(operation: Operation, draft: Draft, decision: Decision, *, prefix: str) -> Operation:
+def upsert_of(operation: Operation) -> Operation | None:
+    """Return the creation of another document, which the update *operation* writes where there is none to update."""
+    body = operation.body
+    if operation.kind != "update" or not isinstance(body, Mapping) or not isinstance(body.get("upsert"), Mapping):
+        return None
+    # With these the server writes the partial document, or what a script makes.
+    is_other = any(str(body.get(name)).lower() == "true" for name in ("doc_as_upsert", "scripted_upsert"))
+    return None if is_other else Operation("create", operation.header, body["upsert"])
+
+
+def _are_alike(one: Draft, other: Draft) -> bool:
+    """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
+    contents = [None if each.content is None else each.content.key for each in (one, other)]
+    return (one.fingerprint, one.source) == (other.fingerprint, other.source) and contents[0] == contents[1]
+
+
+def put_decision(
+    operation: Operation, draft: Draft, decision: Decision, *, prefix: str, with_upsert: bool = False
+) -> Operation:
     """
     Return *operation* with the group fields of *decision*; those that came with it are dropped.
 
-    A document without fingerprint is a group by itself, so that ``collapse`` does not fold all of them into one.
+    The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it
+    is written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
     body = operation.body
     if operation.kind == "delete" or not isinstance(body, (dict, Mapping)):
@@ -196,7 +233,7 @@ def put_decision(operation: Operation, draft: Draft, decision: Decision, *, pref
         changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
         upsert = body.get("upsert")
         if isinstance(upsert, Mapping):
-            changed["upsert"] = _with_fields(upsert, fields, prefix)
+            changed["upsert"] = _with_fields(upsert, fields if with_upsert else {}, prefix)
     return Operation(operation.kind, operation.header, keep_text(body, changed))
 
 
@@ -259,7 +296,11 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     if gaps or decision.uncompared:
         item.problem = _missed(gaps or (), decision.uncompared)
     if decision.verdict != "skip" and item.outcome is None:
-        item.operation = put_decision(operation, draft, decision, prefix=prefix)
+        created = item.upsert
+        is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)
+        item.operation = put_decision(operation, draft, decision, prefix=prefix, with_upsert=is_alike)
+        if created is not None and is_alike:
+            created.decision, created.problem = decision, item.problem or created.problem
     item.decision = decision
 
 

@@ -3,7 +3,8 @@ Settles a batch after its bulk: some documents are decided again, and groups of 
 
 Decided again are: duplicates of a document not written (skipped ones are written, tagged ones change their
 group); documents near one that a refused write had hidden; documents that a server pipeline wrote under another
-id, under that id; documents left out or tagged because of a container of the batch that the index does not have.
+id, under that id; updates that created their ``upsert``; documents left out or tagged because of a container of the
+batch that the index does not have.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Settlement:
 
     def _settle_refused(self) -> Flow[None]:
         while lost := [
-            n for n, each in enumerate(self.items) if (each.is_refused or each.is_renamed) and n not in self._seen
+            n for n, each in enumerate(self.items) if (each.is_refused or each.is_misjudged) and n not in self._seen
         ]:
             self._seen.update(lost)
             followers = self._withdraw(lost)
@@ -126,13 +127,15 @@ class Settlement:
         positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
         followers: list[int] = []
         for n, item in enumerate(self.items):
-            if item.draft is None or item.decision is None or item.is_refused:
+            if item.draft is None or item.is_refused:
                 continue
-            group = item.decision.group
-            is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
-            is_near_hidden = not positions.isdisjoint(item.decision.blockers)
-            is_follower = is_misnamed or is_near_hidden or item.leader_position in positions
-            if (is_follower and not self._is_overtaken(n)) or (item.is_renamed and n in lost):
+            is_follower = n in lost and item.is_misjudged
+            if item.decision is not None:
+                group = item.decision.group
+                is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
+                is_near_hidden = not positions.isdisjoint(item.decision.blockers)
+                is_follower |= is_misnamed or is_near_hidden or item.leader_position in positions
+            if is_follower and (not self._is_overtaken(n) or (item.is_renamed and n in lost)):
                 followers.append(n)
                 # It may be no canonical any more, or replace another one: those after it depend on that.
                 positions.add(item.draft.position)
@@ -199,8 +202,11 @@ class Settlement:
         header = {"_index": written.index, "_id": written.id}
         if draft.routing is not None:
             header["routing"] = draft.routing
-        if written.version is not None:
-            header["if_seq_no"], header["if_primary_term"] = written.version  # type: ignore[assignment]
+        # Updates of the same batch that leave its text alone changed it too.
+        others = [each.outcome for each in self.items if each.draft is None and each.outcome is not None]
+        same = [each.version for each in others if (each.index, each.id) == (written.index, written.id)]
+        if version := max((each for each in (written.version, *same) if each is not None), default=None):
+            header["if_seq_no"], header["if_primary_term"] = version  # type: ignore[assignment]
         return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix))
 
 

@@ -19,7 +19,7 @@ from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body
 from es_simhash.ingest.decide import OnDuplicate, check_policy
-from es_simhash.ingest.item import Item, content_id, make_draft
+from es_simhash.ingest.item import Item, content_id, make_draft, upsert_of
 from es_simhash.ingest.own_records import refuse_own_record
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
@@ -311,7 +311,9 @@ class Source:
                 if "_source" in action:
                     operation.body = body_of(action)
                 item.part = prepare_body(operation.kind, operation.body, rules)
-                item.problem = item.part.problems[-1] if item.part.problems else None
+                item.problem = item.part.problem
+                if item.part.upsert is not None and (created := upsert_of(operation)) is not None:
+                    item.upsert = Item(position, created, item.part.upsert.problem)
             except (ValueError, RecursionError) as error:
                 item.problem = str(error)
         return item
@@ -329,9 +331,15 @@ class Source:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
+        if item.upsert is not None:
+            item.upsert.operation = upsert_of(operation)  # with its fields
         if self._options.on_duplicate is not None:
             with_source = callable(self._options.on_duplicate)
-            item.draft = make_draft(item.position, operation, self._prefix, with_source=with_source, reader=self.reader)
+            for each in (item, item.upsert):
+                if each is not None and each.operation is not None:
+                    each.draft = make_draft(
+                        item.position, each.operation, self._prefix, with_source=with_source, reader=self.reader
+                    )
         return item
 
     def _as_asked(self, operation: Operation) -> Operation:

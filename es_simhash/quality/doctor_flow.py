@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError
@@ -14,21 +15,17 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.boilerplate_flow import find_group_template, find_hot_templates
+from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
 from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.names import Index, check_index, index_key
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow
-from es_simhash.upkeep.check_flow import IndexCheck, check_indices
+from es_simhash.upkeep.check_flow import check_indices
 
-if TYPE_CHECKING:
-    from es_simhash.quality.health import Diagnosis, Finding
-
-
-FORECAST = (0, 3, 5, 8, 10, 12)
-"""The distances, in bits, that candidates are forecast for."""
-
+# The distances, in bits, that candidates are forecast for.
+_FORECAST = (0, 3, 5, 8, 10, 12)
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
 _MISSING = 200
 _HOTTEST = 3
@@ -43,8 +40,6 @@ def diagnose(
     Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
     about fifteen more.
     """
-    from es_simhash.quality.health import Diagnosis  # noqa: PLC0415 -- loads numpy
-
     check_sample(sample)
     check_seed(seed)
     given = check_fields("text_field", text_field, may_lack=True)
@@ -53,14 +48,22 @@ def diagnose(
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
-    if faults := _find_faults(checks):
-        return Diagnosis(shown, documents, fingerprinted, findings=tuple(faults))
-    if not checks:
-        return Diagnosis(shown, documents, fingerprinted)
+    faults = [(each, fault) for each in checks for fault in each.faults]
+    unusable = [
+        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
+        for each, fault in faults
+        if not each.ready
+    ]
+    if unusable or not checks:
+        return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
     settings = yield from read_index_settings(context, index)
     fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
-    findings += _find_partial_sources(checks)
+    findings += [
+        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
+        for each, fault in faults
+        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
+    ]
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
@@ -81,35 +84,9 @@ def diagnose(
     )
 
 
-def _find_faults(checks: Sequence[IndexCheck]) -> list[Finding]:
-    """Return why indices cannot be used."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
-    return [
-        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
-        for each in checks
-        for fault in each.faults
-        if not each.ready
-    ]
-
-
-def _find_partial_sources(checks: Sequence[IndexCheck]) -> list[Finding]:
-    """Return which indices do not keep all of their documents."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
-    return [
-        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
-        for each in checks
-        for fault in each.faults
-        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
-    ]
-
-
 def _examine(
     context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
 ) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
-    from es_simhash.quality.health import judge_sample  # noqa: PLC0415 -- loads numpy
-
     ours = Fields(context.prefix)
     hits, gaps = yield from sample_documents(
         index,
@@ -120,35 +97,25 @@ def _examine(
         docvalue_fields=[ours.fingerprint, *ours.blocks],
         seed=seed,
     )
-
-    def judge() -> list[Finding]:
-        return judge_sample(hits, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
-
-    findings: list[Finding] = yield Compute(judge)
+    judge = partial(judge_sample, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
+    findings: list[Finding] = yield Compute(judge, (hits,))
     return hits, gaps, findings
 
 
 def _find_missing(
     context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
 ) -> Flow[list[Finding]]:
-    from es_simhash.quality.health import judge_missing  # noqa: PLC0415 -- loads numpy
-
     if missing <= 0:
         return []
     query = {"bool": {"must_not": [{"exists": {"field": Fields(context.prefix).fingerprint}}]}}
     hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
-
-    def judge() -> list[Finding]:
-        return judge_missing(hits, missing, scheme=settings.scheme, text_fields=fields)
-
-    findings: list[Finding] = yield Compute(judge)
+    judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
+    findings: list[Finding] = yield Compute(judge, (hits, missing))
     return findings
 
 
 def _find_lost(context: Context, index: Index) -> Flow[tuple[list[Finding], tuple[str, ...]]]:
     """Return whether documents name a canonical that is not there, and why not all were counted."""
-    from es_simhash.quality.health import Finding  # noqa: PLC0415 -- loads numpy
-
     try:
         groups = yield from count_groups(index, Fields(context.prefix), [])
     except IncompleteSearchError as error:
@@ -163,15 +130,10 @@ def _count_blocks(
     context: Context, index: Index, fingerprinted: int
 ) -> Flow[tuple[list[Finding], list[Gap], tuple[str, int] | None]]:
     """Return the findings about block terms, why not all were counted, and the largest group with its size."""
-    from es_simhash.quality.health import judge_blocks  # noqa: PLC0415 -- loads numpy
-
     ours = Fields(context.prefix)
     names = [ours.fingerprint, ours.group, *ours.blocks]
-    body = {
-        "size": 0,
-        "aggs": {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)},
-    }
-    answer = yield Call("search", {"index": index, "body": body})
+    aggs = {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)}
+    answer = yield Call("search", {"index": index, "body": {"size": 0, "aggs": aggs}})
     found = answer.get("aggregations") or {}
     counts = {
         field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
@@ -184,16 +146,11 @@ def _count_blocks(
 
 
 def _forecast(context: Context, index: Index) -> Flow[tuple[Mapping[str, Any], ...]]:
-    stats = yield from index_stats(context, index, max(FORECAST))
+    stats = yield from index_stats(context, index, max(_FORECAST))
     rows = []
-    for distance in FORECAST:
+    for distance in _FORECAST:
         best = explain_plan(distance, stats=stats, limits=context.limits(index))[0]
-        rows.append(
-            {
-                "max_distance": distance,
-                "plan": best.plan.name,
-                "candidates": round(best.hits, 1),
-                "milliseconds": round(best.milliseconds, 2),
-            }
-        )
+        candidates, milliseconds = round(best.hits, 1), round(best.milliseconds, 2)
+        plan = {"max_distance": distance, "plan": best.plan.name}
+        rows.append({**plan, "candidates": candidates, "milliseconds": milliseconds})
     return tuple(rows)

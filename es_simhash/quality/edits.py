@@ -18,39 +18,27 @@ import numpy as np
 
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
-from es_simhash.quality.real_pairs import DUPLICATE
+from es_simhash.quality.known_pairs import DUPLICATE
 from es_simhash.texts.compare_pairs import compare_pairs
 
 Edit = Callable[[str, Random], str | None]
-
-
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n+)|.+$", re.DOTALL)
-
-
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-
-
 _NUMBER = re.compile(r"\d+")
-
-
 _SHORTEST = 20
-
 
 _BEFORE = {
     True: ("本报讯 ", "【转载】来源：网络。", "编者按：以下内容来自合作媒体，不代表本站立场。\n"),
     False: ("UPDATE: ", "Reposted from our partner site. ", "By staff writer. All times local.\n"),
 }
 
-
 _AFTER = {
     True: ("（责任编辑：王芳）", "\n更多精彩内容，请关注我们的公众号。", "\n版权声明：未经许可不得转载。"),
     False: (" Read more on our website.", "\nFollow us for the latest news.", "\nAll rights reserved."),
 }
 
-
 # Half width to full width, and the marks that writers exchange.
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-
 
 _MARKS = str.maketrans(
     {"，": ",", "。": ".", "；": ";", "：": ":", "（": "(", "）": ")", '"': "'", ",": " -", "—": "-"}
@@ -151,16 +139,13 @@ EDITS: dict[str, Edit] = {
 }
 """The edits by the name of their kind."""
 
-
 NOISE: dict[str, Edit] = {"wrong letters": wrong_letters}
 """
 Errors that only some collections have. They are measured by themselves, so that they decide no recommendation.
 """
 
-
 # OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-
 
 # Farther apart the same text is not found by any preset for words.
 _NEAR = 12

@@ -21,7 +21,7 @@ from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.quality.truth import Truth
+from es_simhash.quality.known_pairs import Truth
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs
@@ -30,6 +30,12 @@ from es_simhash.texts.presets import Preset, get_preset
 from es_simhash.texts.similarity import check_bound
 
 _SUFFIXES = (".png", ".svg", ".pdf")
+# Lower ends of the classes of length, in characters of the shorter text.
+_LENGTHS = (0, 10, 20, 50, 100, 200, 500, 1000, 5000)
+# How far below a positive a reported pair may be for the forgiving precision.
+_FORGIVEN = 0.1
+
+Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
 
 
 def check_picture(path: str | Path) -> None:
@@ -71,29 +77,13 @@ def _values(rows: list[dict[str, Any]], name: str) -> list[float]:
     return [float("nan") if row[name] is None else row[name] for row in rows]
 
 
-FORGIVEN = 0.1
-"""How far below a positive a reported pair may be for the forgiving precision."""
-
-# Lower ends of the classes of length, in characters of the shorter text.
-_LENGTHS = (0, 10, 20, 50, 100, 200, 500, 1000, 5000)
-
-Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """
     Recall and precision of reported pairs, with their counts.
 
-    Attributes:
-        positives:
-            Known pairs at or above the similarity that counts.
-        reported:
-            Pairs reported.
-        found:
-            Positives among the pairs reported.
-        forgiven:
-            Pairs reported that are at most 0.1 below a positive, positives included.
+    *positives*: known pairs at or above the similarity that counts. *found*: those of them among the *reported* pairs.
+    *forgiven*: reported pairs that are at most 0.1 below a positive, positives included.
     """
 
     positives: int
@@ -189,7 +179,7 @@ class Report(Tabular):
             int(positives.sum()),
             int(reported.sum()),
             int((known >= self._from(0)).sum()),
-            int((known >= self._from(FORGIVEN)).sum()),
+            int((known >= self._from(_FORGIVEN)).sum()),
         )
 
     def by_distance(self) -> list[dict[str, Any]]:
@@ -204,10 +194,7 @@ class Report(Tabular):
         ]
 
     def by_length(self) -> list[dict[str, Any]]:
-        """
-        Return the figures by length of the shorter text of a pair, in characters; classes without pairs are
-        left out.
-        """
+        """Return the figures by length of the shorter text of a pair, in characters; without classes without pairs."""
         lengths = np.array([len(text) for text in self.truth.texts], np.int64)
         reported = np.minimum(lengths[self.left], lengths[self.right])
         listed = np.minimum(lengths[self.truth.left], lengths[self.truth.right])
@@ -218,28 +205,15 @@ class Report(Tabular):
             inside = (reported >= first) & (reported < last)
             positives = positive & (listed >= first) & (listed < last)
             if inside.any() or positives.any():
-                rows.append(
-                    {
-                        "from": first,
-                        "below": end,
-                        **self._measure(inside, positives, verified=False).to_dict(),
-                        "verified": self._measure(inside, positives, verified=True).to_dict(),
-                    }
-                )
+                plain, verified = (self._measure(inside, positives, verified=each).to_dict() for each in (False, True))
+                rows.append({"from": first, "below": end, **plain, "verified": verified})
         return rows
 
     def pairs(self) -> Iterator[dict[str, Any]]:
         """Yield the pairs reported: ids, distance, similarity, known similarity, and whether it is kept."""
         ids = self.truth.ids
-        for row in zip(
-            self.left.tolist(),
-            self.right.tolist(),
-            self.distance.tolist(),
-            self.scores.tolist(),
-            self.containment.tolist(),
-            self.known.tolist(),
-            strict=True,
-        ):
+        columns = (self.left, self.right, self.distance, self.scores, self.containment, self.known)
+        for row in zip(*(each.tolist() for each in columns), strict=True):
             left, right, distance, score, containment, known = row
             yield {
                 "id1": ids[left],

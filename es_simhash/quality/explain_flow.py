@@ -1,21 +1,287 @@
-"""Reads the texts of two documents, and explains why they are near-duplicates, or why not."""
+"""
+Explains why two texts, or two documents that are read here, are near-duplicates, or why not.
+
+Fingerprints are made from hashed arrays (``hashing.shingles``); here the same features are strings with
+weights, one text at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from operator import mul
+from typing import Any
 
 from es_simhash.arguments import check_count, check_name
-from es_simhash.hashing import Scheme
-from es_simhash.lookup.options import Verification
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import (
+    DEFAULT_SCHEME,
+    Scheme,
+    estimated_cosine,
+    fingerprint,
+    get_scheme,
+    hamming_distance,
+    split_blocks,
+    to_hex,
+)
+from es_simhash.hashing.characters import normalise_text, shingle_lengths, to_codes
+from es_simhash.hashing.features import ONE, keyword_extractor, repeat_weight, word_extractor
+from es_simhash.hashing.preprocess import preprocessor
+from es_simhash.lookup.options import Verification, measure_of
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
+from es_simhash.tables.notebook import Html, Sheet, element, user_text
+from es_simhash.tables.tabular import Tabular
+from es_simhash.texts.measures import WORD_SHINGLES, compare_texts
+from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.similarity import Similarity
+from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.names import Index, check_index
 from es_simhash.transport.protocol import Compute, Flow
 
-if TYPE_CHECKING:
-    from es_simhash.quality.explain_texts import Explanation
+
+def list_features(text: str, scheme: Scheme) -> dict[str, float]:
+    """
+    Return the features of *text* under *scheme* with their weights, in order of first appearance.
+
+    Memory: about 150 bytes for each character of the text.
+
+    Examples:
+        >>> from es_simhash.hashing import get_scheme
+        >>> list_features("北京 abcd", get_scheme("shingles"))
+        {'北京': 1.0, '京ab': 1.0, 'abcd': 1.0}
+    """
+    if scheme.name == "weighted":
+        raise InvalidInputError(f"scheme {scheme.id} takes features, not text: list your own features")
+    prepare = preprocessor(scheme)
+    prepared = text if prepare is None else prepare([text])[0]
+    if scheme.name == "shingles":
+        counts = _count_shingles(prepared, scheme)
+        weighting = scheme.parameters["weighting"]
+        return {shingle: repeat_weight(count, weighting) / ONE for shingle, count in counts.items()}
+    extractor = keyword_extractor if scheme.name == "keywords" else word_extractor
+    return {name: weight / ONE for name, weight in extractor(scheme)([prepared])[0].items()}
+
+
+def _count_shingles(text: str, scheme: Scheme) -> Counter[str]:
+    stripped = normalise_text(text).replace(" ", "")
+    size = scheme.parameters["size"]
+    lengths = [size] * len(stripped) if scheme.version == 1 else shingle_lengths(to_codes(stripped), size).tolist()
+    shingles = (
+        stripped[start : start + length] for start, length in enumerate(lengths) if start + length <= len(stripped)
+    )
+    return Counter(shingles) or Counter([stripped] if stripped else [])
+
+
+MAX_CHARACTERS = 200_000
+"""Texts longer than this are fingerprinted and compared whole, but their features are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A shingle or word of either text, with its weight in each; 0 where a text does not have it."""
+
+    name: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Tabular):
+    """
+    The comparison of two texts.
+
+    Attributes:
+        scheme:
+            Scheme of the fingerprints.
+        first, second:
+            The fingerprints; ``None`` for a text without features.
+        similarity:
+            Shingle Jaccard similarity and containment of the texts.
+        letters:
+            Edit similarity of their letters.
+        features:
+            Features of either text; those that count most first. Empty where a text is too long to list them.
+        is_cut:
+            Whether the features were left out for length.
+        diff:
+            The words that differ.
+    """
+
+    scheme: Scheme
+    first: int | None
+    second: int | None
+    similarity: Similarity
+    letters: float
+    features: tuple[Feature, ...]
+    is_cut: bool
+    diff: WordDiff
+
+    @property
+    def distance(self) -> int | None:
+        """Distance of the fingerprints in bits; ``None`` where a text has none."""
+        return None if self.first is None or self.second is None else hamming_distance(self.first, self.second)
+
+    @property
+    def differing_bits(self) -> tuple[int, ...]:
+        """The bits that differ, 0 for the most significant, so that bits 0 to 15 are block 0."""
+        if self.first is None or self.second is None:
+            return ()
+        difference = self.first ^ self.second
+        return tuple(bit for bit in range(64) if difference >> (63 - bit) & 1)
+
+    @property
+    def equal_blocks(self) -> tuple[int, ...]:
+        """The blocks that are equal, 0 to 3."""
+        if self.first is None or self.second is None:
+            return ()
+        pairs = zip(split_blocks(self.first), split_blocks(self.second), strict=True)
+        return tuple(number for number, (one, other) in enumerate(pairs) if one == other)
+
+    @property
+    def shared(self) -> tuple[Feature, ...]:
+        """Features of both texts."""
+        return tuple(each for each in self.features if each.first and each.second)
+
+    @property
+    def differing(self) -> tuple[Feature, ...]:
+        """Features of one text only, and those whose weights differ."""
+        return tuple(each for each in self.features if each.first != each.second)
+
+    @property
+    def cosine(self) -> float | None:
+        """Cosine similarity of the weighted features, which the distance estimates; ``None`` where unknown."""
+        sides = [each.first for each in self.features], [each.second for each in self.features]
+        norms = [sqrt(sum(weight * weight for weight in side)) for side in sides]
+        return sum(map(mul, *sides)) / (norms[0] * norms[1]) if all(norms) else None
+
+    @property
+    def presets(self) -> tuple[str, ...]:
+        """Names of the presets that report the texts as near-duplicates, under this scheme."""
+        distance = self.distance
+        return tuple(
+            preset.name
+            for preset in PRESETS.values()
+            if distance is not None
+            and distance <= preset.max_distance
+            and (self.similarity.jaccard if measure_of(preset) == WORD_SHINGLES else self.letters) >= preset.similarity
+        )
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the words differ and the letters hardly do: errors or other numbers, not another text."""
+        return self.similarity.jaccard < DUPLICATE and self.letters >= SAME_LETTERS
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each feature: its name, and its weight in both texts."""
+        return [_plain(each) for each in self.features]
+
+    def _title(self) -> str:
+        distance = "no distance" if self.distance is None else f"distance {self.distance} bits"
+        letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
+        return f"{distance}; {self.similarity.jaccard:.1%} of the shingles{letters} are the same"
+
+    def _sheets(self) -> Sequence[Sheet | Html]:
+        marks = {"removed": "del", "added": "ins"}
+        excerpts = [
+            element("p", *(user_text(each.text, within=marks.get(each.change.value, "bdi")) for each in excerpt))
+            for excerpt in self.diff.excerpts
+        ]
+        differing = [_plain(each) for each in self.differing]
+        return [*excerpts, Sheet(f"Features that differ, of {len(self.features):,}", differing)]
+
+    def to_dict(self, *, most: int = 20) -> dict[str, Any]:
+        """Return everything as plain JSON values, with the *most* weighty features of each kind."""
+        distance = self.distance
+        return {
+            "scheme": str(self.scheme),
+            "fingerprints": [None if each is None else to_hex(each) for each in (self.first, self.second)],
+            "distance": distance,
+            "differing_bits": list(self.differing_bits),
+            "equal_blocks": list(self.equal_blocks),
+            "estimated_cosine": None if distance is None else round(estimated_cosine(distance), 4),
+            "cosine": None if self.cosine is None else round(self.cosine, 4),
+            "jaccard": round(self.similarity.jaccard, 4),
+            "containment": round(self.similarity.containment, 4),
+            "letters": round(self.letters, 4),
+            "is_noise": self.is_noise,
+            "presets": list(self.presets),
+            "features": {
+                "shared_count": len(self.shared),
+                "differing_count": len(self.differing),
+                "shared": [_plain(each) for each in self.shared[:most]],
+                "differing": [_plain(each) for each in self.differing[:most]],
+                "left_out_for_length": self.is_cut,
+            },
+            "diff": {
+                "excerpts": [
+                    [{"change": part.change.value, "text": part.text} for part in excerpt]
+                    for excerpt in self.diff.excerpts
+                ],
+                "omitted": self.diff.omitted,
+                "is_cut": self.diff.is_cut,
+            },
+        }
+
+
+def _plain(feature: Feature) -> dict[str, Any]:
+    return {"feature": feature.name, "first": round(feature.first, 4), "second": round(feature.second, 4)}
+
+
+def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, max_changes: int = 4) -> Explanation:
+    """
+    Return why two texts are near-duplicates, or why not.
+
+    Bounded in time and memory: the features of texts beyond 200,000 characters are not listed, and a diff of long texts
+    ends where it says so.
+
+    Args:
+        first:
+            A text.
+        second:
+            Another.
+        scheme:
+            Name, id or :class:`Scheme`.
+        max_changes:
+            Places shown at which the texts differ, at least 1.
+
+    Raises:
+        TypeError: If a text is not a string.
+        SchemeError: If the scheme is unknown.
+
+    Examples:
+        >>> found = explain("The boat leaves at nine.", "the boat leaves at nine!")
+        >>> found.distance, found.similarity.jaccard, found.equal_blocks, found.presets[0]
+        (0, 1.0, (0, 1, 2, 3), 'identical')
+    """
+    used = get_scheme(scheme)
+    letters = LETTER_EDITS.after(used)
+    values = [fingerprint(text, scheme=used) for text in (first, second)]
+    is_cut = max(len(first), len(second)) > MAX_CHARACTERS
+    features: tuple[Feature, ...] = ()
+    if not is_cut:
+        features = _compare(list_features(first, used), list_features(second, used))
+    return Explanation(
+        used,
+        values[0],
+        values[1],
+        compare_texts(first, second, scheme=used),
+        letters.compare(*letters.prepare([first, second])).similarity,
+        features,
+        is_cut,
+        word_diff(first, second, max_changes=max_changes),
+    )
+
+
+def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[Feature, ...]:
+    names = dict.fromkeys([*first, *second])
+    features = [Feature(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names]
+    return tuple(sorted(features, key=lambda each: -max(each.first, each.second)))
 
 
 def explain_documents(
@@ -31,11 +297,6 @@ def explain_documents(
     texts = []
     for each in (first, second):
         texts.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
-    found: Explanation = yield Compute(_explain, (*texts, settings.scheme, max_changes))
+    how = partial(explain, scheme=settings.scheme, max_changes=max_changes)
+    found: Explanation = yield Compute(how, tuple(texts))
     return found
-
-
-def _explain(first: str, second: str, scheme: Scheme, max_changes: int) -> Explanation:
-    from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
-
-    return explain(first, second, scheme=scheme, max_changes=max_changes)

@@ -148,7 +148,6 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
 }
 """The sentences of each kind."""
 
-
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]
 
@@ -291,17 +290,20 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
 def _judge_texts(
     hits: Sequence[Mapping[str, Any]], scheme: Scheme, text_fields: Sequence[str], fields: Fields
 ) -> list[Finding]:
-    held = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
+    values = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
     texts = [text_or_none(hit, text_fields) for hit in hits]
     known = [
         (hit["_id"], text, value)
-        for hit, text, value in zip(hits, texts, held, strict=True)
+        for hit, text, value in zip(hits, texts, values, strict=True)
         if text is not None and value is not None
     ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
     stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
     short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
-    findings = _judge_scripts([text for _, text, _ in known], scheme)
+    findings = []
+    scripts = count_scripts([text for _, text, _ in known], scheme)
+    if scripts is not None and scripts.are_mixed:
+        findings.append(Finding("warning" if scripts.pairs else "note", "two_scripts", asdict(scripts)))
     absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
     if absent:
         findings.append(Finding("warning", "unreadable_texts", _share(absent, hits)))
@@ -311,13 +313,6 @@ def _judge_texts(
         severity: Severity = "warning" if len(short) > len(known) / 4 else "note"
         findings.append(Finding(severity, "short", {**_share(short, known), "least": FEW_SHINGLES}))
     return findings
-
-
-def _judge_scripts(texts: Sequence[str], scheme: Scheme) -> list[Finding]:
-    scripts = count_scripts(texts, scheme)
-    if scripts is None or not scripts.are_mixed:
-        return []
-    return [Finding("warning" if scripts.pairs else "note", "two_scripts", asdict(scripts))]
 
 
 def judge_missing(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
@@ -16,7 +16,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.doctor_flow import diagnose
-from es_simhash.quality.real_pairs import PresetSample, sample_presets
+from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.quality.stats import Stats
@@ -29,12 +29,10 @@ from es_simhash.transport.names import Index, document_key
 from es_simhash.transport.protocol import Call, Compute, Flow
 from es_simhash.transport.retry_flow import ask, now, search_texts
 
-LONGEST_TEXT = 20_000
-"""Characters of a text that are kept."""
-
-_LARGEST = 4
-_STRANGE = 2
-_MEMBERS = 3
+# Characters of a text that are kept.
+_LONGEST_TEXT = 20_000
+# Groups that are shown because they are the largest, or for each other reason; members of each.
+_LARGEST, _STRANGE, _MEMBERS = 4, 2, 3
 # Of the duplicates with the largest distances; several may be in one group.
 _FARTHEST = 50
 # Longer texts would take long to compare.
@@ -45,17 +43,106 @@ Why = dict[str, list[WhyShown]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads documents of groups."""
+class _Groups:
+    """
+    Chooses groups of *index*, and reads their documents.
+
+    *texts*: fields of the text; empty to read no texts.
+    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
+    """
 
     index: Index
     fields: Fields
     texts: Sequence[str]
+    measure: TextMeasure
     source_field: str | None
     time_field: str | None
     clauses: Sequence[Mapping[str, Any]]
+    why: Why = field(default_factory=dict)
 
-    def read(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
+    def read(self, stats: Stats) -> Flow[tuple[ShownGroup, ...]]:
+        """Return the largest groups, and some with a distant member, of many sources, or over a long time."""
+        if not stats.groups.largest:
+            return ()
+        for each in stats.groups.largest[:_LARGEST]:
+            self._add(each.id, "largest", each.documents)
+        yield from self._add_farthest()
+        if self.source_field or self.time_field:
+            yield from self._add_strange()
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in (yield from self._buckets(list(self.why)))}
+        shown = []
+        for name in self.why:
+            shown.append((yield from self._read_group(name, counts.get(name, 0))))
+        return tuple(each for each in shown if each.documents > 1)
+
+    def _add(self, name: str, reason: Reason, number: int) -> None:
+        self.why.setdefault(name, []).append(WhyShown(reason, number))
+
+    def _add_farthest(self) -> Flow[None]:
+        """Add groups that have a duplicate with one of the largest distances to its canonical."""
+        body = {
+            "size": _FARTHEST,
+            "query": {"bool": {"filter": [*self.clauses, {"exists": {"field": self.fields.distance}}]}},
+            "sort": [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
+            "docvalue_fields": [self.fields.group, self.fields.distance],
+            "_source": False,
+            "track_total_hits": False,
+        }
+        answer = yield from ask(Call("search", {"index": self.index, "body": body}))
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
+        found: dict[str, int] = {}
+        for hit in answer["hits"]["hits"]:
+            values = hit["fields"]
+            if self.fields.group in values:
+                found.setdefault(values[self.fields.group][0], int(values[self.fields.distance][0]))
+        for name, bits in list(found.items())[:_STRANGE]:
+            if bits:
+                self._add(name, "farthest", bits)
+
+    def _add_strange(self) -> Flow[None]:
+        """Add those of the largest groups that have the most sources, or the longest span of time."""
+        names = {"terms": {"field": self.fields.group, "size": WIDEST_SEARCH}}
+        is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
+        found = yield from aggregate(self.index, [*self.clauses, is_duplicate], {"names": names})
+        largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+        aggs: dict[str, Any] = {}
+        if self.source_field:
+            aggs["sources"] = {"cardinality": {"field": self.source_field}}
+        if self.time_field:
+            aggs |= {"first": {"min": {"field": self.time_field}}, "last": {"max": {"field": self.time_field}}}
+        buckets = yield from self._buckets(largest, aggs=aggs, size=WIDEST_SEARCH)
+        if self.source_field:
+            counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
+            self._add_most("sources", counted, least=2)
+        if self.time_field:
+            spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
+            self._add_most("span", spans, least=_DAY)
+
+    def _add_most(self, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
+        for name, number in sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]:
+            if number >= least:
+                self._add(name, reason, number)
+
+    def _buckets(self, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0) -> Flow[list[Any]]:
+        """Return a bucket for each of the groups *names*."""
+        terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
+        found = yield from aggregate(
+            self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}
+        )
+        buckets: list[Any] = found["names"]["buckets"]
+        return buckets
+
+    def _read_group(self, name: str, documents: int) -> Flow[ShownGroup]:
+        in_group = {"term": {self.fields.group: name}}
+        is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
+        canonicals = yield from self._search({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
+        members = yield from self._search({"bool": {"filter": [*self.clauses, in_group, is_duplicate]}}, _MEMBERS)
+        canonical, text = canonicals[0] if canonicals else (None, None)
+        if text is not None:
+            members = yield Compute(_compare, (text, members, self.measure))
+        return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(each for each, _ in members))
+
+    def _search(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
         extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
         if self.time_field:
@@ -74,126 +161,13 @@ class _Reader:
         member = Member(
             hit["_id"],
             hit["_index"],
-            None if text is None else text[:LONGEST_TEXT],
+            None if text is None else text[:_LONGEST_TEXT],
             len(text or ""),
             int(first(self.fields.distance) or 0),
             source=str(first(self.source_field)),
             time=str(first(self.time_field)),
         )
         return member, text
-
-
-def read_shown_groups(
-    index: Index,
-    fields: Fields,
-    stats: Stats,
-    texts: Sequence[str],
-    *,
-    measure: TextMeasure,
-    source_field: str | None,
-    time_field: str | None,
-    clauses: Sequence[Mapping[str, Any]] = (),
-) -> Flow[tuple[ShownGroup, ...]]:
-    """
-    Return the largest groups, and some with a distant member, of many sources, or over a long time.
-
-    *texts*: fields of the text; empty to read no texts.
-    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
-    """
-    if not stats.groups.largest:
-        return ()
-    why: Why = {}
-    for each in stats.groups.largest[:_LARGEST]:
-        why.setdefault(each.id, []).append(WhyShown("largest", each.documents))
-    yield from _add_farthest(index, fields, why, clauses)
-    if source_field or time_field:
-        yield from _add_strange(index, fields, why, clauses, source_field=source_field, time_field=time_field)
-    counts = yield from _count_documents(index, fields, list(why), clauses)
-    reader = _Reader(index, fields, texts, source_field, time_field, clauses)
-    shown = []
-    for name, reasons in why.items():
-        found = yield from _read_group(reader, name, counts.get(name, 0), reasons, measure)
-        shown.append(found)
-    return tuple(each for each in shown if each.documents > 1)
-
-
-def _add_farthest(index: Index, fields: Fields, why: Why, clauses: Sequence[Mapping[str, Any]]) -> Flow[None]:
-    """Add groups that have a duplicate with one of the largest distances to its canonical."""
-    body = {
-        "size": _FARTHEST,
-        "query": {"bool": {"filter": [*clauses, {"exists": {"field": fields.distance}}]}},
-        "sort": [{fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
-        "docvalue_fields": [fields.group, fields.distance],
-        "_source": False,
-        "track_total_hits": False,
-    }
-    answer = yield from ask(Call("search", {"index": index, "body": body}))
-    check_whole(find_gaps(answer, ignore=["terminated_early"]))
-    found: dict[str, int] = {}
-    for hit in answer["hits"]["hits"]:
-        own = hit["fields"]
-        if fields.group in own:
-            found.setdefault(own[fields.group][0], int(own[fields.distance][0]))
-    for name, bits in list(found.items())[:_STRANGE]:
-        if bits:
-            why.setdefault(name, []).append(WhyShown("farthest", bits))
-
-
-def _add_strange(
-    index: Index,
-    fields: Fields,
-    why: Why,
-    clauses: Sequence[Mapping[str, Any]],
-    *,
-    source_field: str | None,
-    time_field: str | None,
-) -> Flow[None]:
-    """Add those of the largest groups that have the most sources, or the longest span of time."""
-    names = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}}
-    found = yield from aggregate(index, [*clauses, {"exists": {"field": fields.duplicate_of}}], {"names": names})
-    largest = [bucket["key"] for bucket in found["names"]["buckets"]]
-    aggs: dict[str, Any] = {}
-    if source_field:
-        aggs["sources"] = {"cardinality": {"field": source_field}}
-    if time_field:
-        aggs |= {"first": {"min": {"field": time_field}}, "last": {"max": {"field": time_field}}}
-    terms = {"terms": {"field": fields.group, "size": WIDEST_SEARCH}, "aggs": aggs}
-    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: largest}}], {"names": terms})
-    buckets = found["names"]["buckets"]
-    if source_field:
-        counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
-        _add_most(why, "sources", counted, least=2)
-    if time_field:
-        spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
-        _add_most(why, "span", spans, least=_DAY)
-
-
-def _add_most(why: Why, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
-    most = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]
-    for name, number in most:
-        if number >= least:
-            why.setdefault(name, []).append(WhyShown(reason, number))
-
-
-def _count_documents(
-    index: Index, fields: Fields, names: list[str], clauses: Sequence[Mapping[str, Any]]
-) -> Flow[dict[str, int]]:
-    terms = {"terms": {"field": fields.group, "size": len(names)}}
-    found = yield from aggregate(index, [*clauses, {"terms": {fields.group: names}}], {"names": terms})
-    return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
-
-
-def _read_group(
-    reader: _Reader, name: str, documents: int, why: Sequence[WhyShown], measure: TextMeasure
-) -> Flow[ShownGroup]:
-    in_group = {"term": {reader.fields.group: name}}
-    is_duplicate = {"exists": {"field": reader.fields.duplicate_of}}
-    canonicals = yield from reader.read({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
-    members = yield from reader.read({"bool": {"filter": [*reader.clauses, in_group, is_duplicate]}}, _MEMBERS)
-    canonical, text = canonicals[0] if canonicals else (None, None)
-    if text is not None:
-        members = yield Compute(_compare, (text, members, measure))
-    return ShownGroup(name, documents, tuple(why), canonical, tuple(each for each, _ in members))
 
 
 def _compare(
@@ -212,36 +186,22 @@ def _compare(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(StatsOptions):
     """
     The keyword arguments of the client's method, checked: what a report says, and from which samples.
 
     *text_field*: by default the text fields that the index records.
-    *filter*: a query, or several that all must match. It limits what is counted, shown and drawn for the presets;
-    the health is that of all fingerprints.
+    *filter*: limits what is counted, shown and drawn for the presets; the health is that of all fingerprints.
     *sample*: documents whose fingerprints are examined, 1 to 10,000.
     """
 
-    time_field: str | None = None
-    source_field: str | None = None
-    text_field: str | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     sample: int = 1_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
         check_seed(self.seed)
-        self.counted()
-
-    def counted(self) -> StatsOptions:
-        """Return the options of the numbers."""
-        return StatsOptions(
-            time_field=self.time_field,
-            source_field=self.source_field,
-            text_field=self.text_field,
-            filter=self.filter,
-        )
+        StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
@@ -252,29 +212,18 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     lookup for each of up to 200 documents.
     """
     at = now()
-    stats = yield from read_stats(context, index, options.counted())
+    stats = yield from read_stats(context, index, options)
     diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
     settings = yield from read_index_settings(context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
     clauses = tuple(check_filter(options.filter))
-    groups = yield from read_shown_groups(
-        index,
-        Fields(context.prefix),
-        stats,
-        texts,
-        measure=_measure(stats, settings),
-        source_field=options.source_field,
-        time_field=options.time_field,
-        clauses=clauses,
-    )
+    # The measure of the grouping; the usual one where there are several groupings, or none.
+    recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
+    measure, fields = recorded.after(settings.scheme), Fields(context.prefix)
+    shown = _Groups(index, fields, texts, measure, options.source_field, options.time_field, clauses)
+    groups = yield from shown.read(stats)
     presets = yield from _sample_presets(context, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
-
-
-def _measure(stats: Stats, settings: IndexSettings) -> TextMeasure:
-    """Return the measure of the grouping; the usual one where there are several groupings, or none."""
-    recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
-    return recorded.after(settings.scheme)
 
 
 def _sample_presets(

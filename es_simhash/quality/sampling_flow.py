@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from es_simhash.arguments import check_count
 from es_simhash.hashing import Scheme, fingerprints
@@ -14,16 +16,14 @@ from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import Options
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
+from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.texts.compare_pairs import compare_pairs
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.names import Index, Key
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Compute, Flow
 from es_simhash.transport.retry_flow import search_texts
-
-if TYPE_CHECKING:
-    from es_simhash.quality.real_pairs import RealPairs
-
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -159,11 +159,6 @@ def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_P
 
 
 def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str], scheme: Scheme) -> RealPairs:
-    import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
-
-    from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs  # noqa: PLC0415
-    from es_simhash.texts.compare_pairs import compare_pairs  # noqa: PLC0415
-
     places = {key: len(texts) + place for place, key in enumerate(others)}
     left = np.array([each.number for each in pairs], np.int64)
     right = np.array([places[each.near_dup.key] for each in pairs], np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,12 +31,7 @@ class Count:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        share = self.share
-        return {
-            "documents": self.documents,
-            "duplicates": self.duplicates,
-            "share": None if share is None else round(share, 6),
-        }
+        return asdict(self) | {"share": None if self.share is None else round(self.share, 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class GroupSize:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        return {"id": self.id, "documents": self.documents, "text": self.text}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

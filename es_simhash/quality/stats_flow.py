@@ -34,7 +34,6 @@ from es_simhash.transport.retry_flow import search_texts
 PAGE = 10_000
 """Groups a request."""
 
-
 LARGEST = 10
 """Groups that are named, largest first."""
 
@@ -88,11 +87,7 @@ def _count(
 
 
 _MINUTE = 60_000
-
-
 _DAY = 24 * 60 * _MINUTE
-
-
 # In milliseconds; of a month and longer the shortest, so that no more intervals come than are meant.
 _INTERVALS = (
     ("minute", _MINUTE),
@@ -104,14 +99,9 @@ _INTERVALS = (
     ("year", 365 * _DAY),
 )
 
-
 _MOST_INTERVALS = 100
-
-
 # A few wrong dates, such as 1970-01-01, must not make every interval a year long.
 _MOST_OUTSIDE = 0.02
-
-
 Years = Mapping[int, Count]
 
 
@@ -176,15 +166,11 @@ def _interval(span: float) -> str:
 SOURCES = 50
 """Sources that are counted one by one; the others are counted together."""
 
-
 LONGEST_TEXT = 300
 """Characters of the text of a canonical."""
 
-
 # A distance is 0 to 64 bits.
 _DISTANCES = 65
-
-
 _CANONICALS = 1_000
 
 
@@ -225,7 +211,11 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
     check_index(index)
     resolved = yield from _resolve(context, index)
     settings = agree(resolved, context)
-    _check_fields(resolved, options)
+    # Where the mappings may not be read, the server decides whether documents can be counted by these fields.
+    given = (options.time_field, options.source_field, options.text_field)
+    for fault in find_field_faults(*given, resolved.mappings) if resolved.mappings else ():
+        if fault.is_fatal:
+            raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     fields = Fields(context.prefix)
     clauses = check_filter(options.filter)
     stats = yield from _count_documents(index, fields, clauses)
@@ -243,16 +233,11 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
         has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
         sources = yield from _count_sources(index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
     now = yield from _resolve(context, index)
-    if _groupings(now) != _groupings(resolved):
+    grouping = _groupings(resolved)
+    if _groupings(now) != grouping:
         raise MappingError("the grouping of the index was changed while its documents were counted: run it again")
-    return replace(
-        stats,
-        groups=groups,
-        time=time,
-        sources=sources,
-        scheme=str(settings.scheme),
-        grouping=_groupings(resolved),
-    )
+    scheme = str(settings.scheme)
+    return replace(stats, groups=groups, time=time, sources=sources, scheme=scheme, grouping=grouping)
 
 
 def _resolve(context: Context, index: Index) -> Flow[Resolved]:
@@ -264,20 +249,10 @@ def _resolve(context: Context, index: Index) -> Flow[Resolved]:
 def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
     """Return each different grouping that the indices record."""
     found: list[Mapping[str, Any]] = []
-    for own in resolved.each.values():
-        grouping = Grouping.read(own)
-        if grouping is not None and grouping.to_dict() not in found:
+    for settings in resolved.each.values():
+        if (grouping := Grouping.read(settings)) is not None and grouping.to_dict() not in found:
             found.append(grouping.to_dict())
     return tuple(found)
-
-
-def _check_fields(resolved: Resolved, options: StatsOptions) -> None:
-    """Refuse fields by which documents cannot be counted. Where the mappings may not be read, the server decides."""
-    if not resolved.mappings:
-        return
-    for fault in find_field_faults(options.time_field, options.source_field, options.text_field, resolved.mappings):
-        if fault.is_fatal:
-            raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
 
 
 def _is_keyword(resolved: Resolved, field: str) -> bool:
@@ -315,32 +290,28 @@ def _count_sources(
     most: list[tuple[str, Count]] = []
     total = without = Count()
     number = 0
+
+    def most_first(source: tuple[str, Count]) -> tuple[int, int, str]:
+        name, count = source
+        return -count.duplicates, -count.documents, name
+
     while page := (yield from reader.read()):
-        counted = [(key, Count(each["doc_count"], each["duplicates"]["doc_count"])) for key, each in page]
+        counted = [(key, _count_bucket(each)) for key, each in page]
         without += sum((count for key, count in counted if key is None), Count())
         named = [(str(key), count) for key, count in counted if key is not None]
         number += len(named)
         total += sum((count for _, count in named), Count())
-        most = nsmallest(SOURCES, [*most, *named], key=_most_duplicates_first)
+        most = nsmallest(SOURCES, [*most, *named], key=most_first)
     shown = sum((count for _, count in most), Count())
     others = Count(total.documents - shown.documents, total.duplicates - shown.duplicates)
     return SourceCounts(field, dict(most), others, number, without)
 
 
-def _most_duplicates_first(source: tuple[str, Count]) -> tuple[int, int, str]:
-    name, count = source
-    return -count.duplicates, -count.documents, name
-
-
 def _read_canonicals(index: Index, fields: Fields, groups: GroupCounts, text_field: str) -> Flow[GroupCounts]:
     """Return *groups* with the beginning of the text of each canonical."""
     names = [each.id for each in groups.largest]
-    query = {
-        "bool": {
-            "filter": [{"terms": {fields.group: names}}],
-            "must_not": [{"exists": {"field": fields.duplicate_of}}],
-        }
-    }
+    in_group, is_duplicate = {"terms": {fields.group: names}}, {"exists": {"field": fields.duplicate_of}}
+    query = {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}
     # Several indices may have a document of the same id, but hardly a hundred of them.
     body = {"size": _CANONICALS, "query": query, "docvalue_fields": [fields.group]}
     answer = yield from search_texts(index, body, [text_field])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from es_simhash.arguments import check_fields, check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
@@ -15,8 +16,10 @@ from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.documents import text_or_none
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.quality import tuning
+from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
+from es_simhash.quality.known_pairs import RealPairs
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.texts.presets import PRESETS
 from es_simhash.transport.answers import sentences
@@ -24,16 +27,8 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, check_index, document_key, index_key
 from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
 
-if TYPE_CHECKING:
-    from es_simhash.quality.real_pairs import RealPairs
-    from es_simhash.quality.tuning import Tuning
-
-
-SCHEMES = ("shingles", "words")
-"""The schemes that are compared by default, in addition to the scheme of the index."""
-
-LARGEST_DISTANCE = 16
-"""Pairs of documents up to so many bits apart are read; ``quality.tuning`` gives no figures beyond it."""
+# The schemes that are compared by default, in addition to the scheme of the index.
+_SCHEMES = ("shingles", "words")
 
 
 def tune(
@@ -43,7 +38,7 @@ def tune(
     schemes: Sequence[str | Scheme],
     text_field: str | Sequence[str],
     seed: int,
-) -> Flow[Tuning]:
+) -> Flow[tuning.Tuning]:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
 
@@ -53,16 +48,21 @@ def tune(
     check_sample(sample)
     check_seed(seed)
     named = check_fields("text_field", text_field, may_lack=True)
-    compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or SCHEMES]
+    compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or _SCHEMES]
     name = index_key(check_index(index))
-    settings = yield from _settings(context, index)
+    settings = None
+    with suppress(MappingError):  # an index without our fields
+        settings = yield from read_index_settings(context, index)
     fields = named or (settings.text_fields if settings else ())
     if not fields:
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     drawn = yield from _draw(index, sample, fields, seed)
-    stats = yield from _read_stats(context, index, drawn.documents, is_ours=settings is not None)
+    known = (yield from index_stats(context, index)) if settings else None
+    # Without our fields, as if it had random ones.
+    stats = known or IndexStats(max(1, drawn.documents))
+    stats = replace(stats, documents=max(drawn.documents, stats.documents))
     reasons, notes = dict.fromkeys(drawn.reasons), list(drawn.notes)
     pairs_of: tuple[Scheme, RealPairs] | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
@@ -72,32 +72,27 @@ def tune(
             drawn.sampled,
             scheme=settings.scheme,
             text_fields=fields,
-            max_distance=LARGEST_DISTANCE,
+            max_distance=max(tuning.DISTANCES),
             seed=seed,
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
         if len(drawn.sampled) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
+    texts = [text for _, text in drawn.sampled]
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = yield Compute(_measure, (name, drawn.documents, drawn.texts, chosen, stats, notes, seed, pairs_of))
+    found: tuning.Tuning = yield Compute(_measure, (name, drawn.documents, texts, chosen, stats, notes, seed, pairs_of))
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Drawn(NamedTuple):
     """Documents with text drawn from an index (key and text), and how many *documents* with text it has."""
 
     sampled: Sequence[tuple[Key, str]]
     documents: int
     reasons: Sequence[str]
     notes: Sequence[str]
-
-    @property
-    def texts(self) -> list[str]:
-        """The text of each."""
-        return [text for _, text in self.sampled]
 
 
 def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_Drawn]:
@@ -120,22 +115,6 @@ def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_
     return _Drawn(sampled, max(documents, number), reasons, notes)
 
 
-def _read_stats(context: Context, index: Index, documents: int, *, is_ours: bool) -> Flow[IndexStats]:
-    """Return size and skew of an index with so many *documents*; without our fields, as if it had random ones."""
-    found = (yield from index_stats(context, index)) if is_ours else None
-    if found is None:
-        return IndexStats(max(1, documents))
-    return replace(found, documents=max(documents, found.documents))
-
-
-def _settings(context: Context, index: Index) -> Flow[IndexSettings | None]:
-    """Return the settings that the index records; ``None`` for an index without our fields."""
-    try:
-        return (yield from read_index_settings(context, index))
-    except MappingError:
-        return None
-
-
 def _measure(
     index: str,
     documents: int,
@@ -145,14 +124,7 @@ def _measure(
     notes: Sequence[str],
     seed: int,
     pairs_of: tuple[Scheme, RealPairs] | None,
-) -> Tuning:
-    from es_simhash.quality import tuning  # noqa: PLC0415 - loads numpy
-    from es_simhash.quality.edits import (  # noqa: PLC0415
-        NOISE,
-        conversion_is_available,
-        count_scripts,
-    )
-
+) -> tuning.Tuning:
     edited = tuning.inject(texts, seed=seed)
     noisy = tuning.inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)
@@ -163,7 +135,7 @@ def _measure(
         all_notes.append(tuning.note_scripts(scripts))
         schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
     real = dict([pairs_of] if pairs_of else [])
-    all_notes += [note for each in real.values() for note in tuning.note_noise(each)]
+    all_notes += [note for each in real.values() if (note := tuning.note_noise(each))]
     near = cache(partial(tuning.near_in_sample, edited))
     figures = [
         row
@@ -176,16 +148,12 @@ def _measure(
         measured = tuning.measure_preset(edited, noisy, preset.name, scheme, documents=documents, near=near(scheme))
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
-    means = {
-        kind: float(edited.similarity[[each == kind for each in edited.kinds]].mean())
-        for kind in dict.fromkeys(edited.kinds)
-    }
     return tuning.Tuning(
         index,
         documents,
         len(texts),
         dict(Counter(edited.kinds)),
-        means,
+        edited.mean_by_kind(edited.similarity),
         tuple(figures),
         tuple(presets),
         tuning.recommend(presets),

@@ -2,7 +2,7 @@
 Measures what schemes and distances find in sampled texts, and how much of it is right; makes no request.
 
 Recall is measured with edited copies of a sample, because each of them should be found; precision with pairs
-that the index really has (``quality.real_pairs``), because its share of duplicates is not that of the copies.
+that the index really has (``quality.known_pairs``), because its share of duplicates is not that of the copies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.lookup.options import measure_of
 from es_simhash.quality.edits import EDITS, Edit, Scripts
-from es_simhash.quality.real_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.compare_pairs import compare_pairs
@@ -48,6 +48,10 @@ class Edited:
     origins: NDArray[np.int64]
     kinds: tuple[str, ...]
     similarity: NDArray[np.float64]
+
+    def mean_by_kind(self, values: NDArray[Any]) -> dict[str, float]:
+        """Return the mean of *values*, one for each copy, by kind of edit."""
+        return {kind: float(values[[each == kind for each in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)}
 
 
 def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = EDITS) -> Edited:
@@ -202,9 +206,7 @@ def measure_scheme(
     for wanted in DISTANCES:
         found = distance <= wanted
         recall = float(found.mean()) if found.size else None
-        by_edit = {
-            kind: float(found[[each == kind for each in edited.kinds]].mean()) for kind in dict.fromkeys(edited.kinds)
-        }
+        by_edit = edited.mean_by_kind(found)
         figures.append(SchemeFigures(str(scheme), wanted, recall, by_edit, unrelated[wanted], *real.within(wanted)))
     return figures
 
@@ -238,12 +240,8 @@ def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
-    """
-    Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first.
-
-    Presets that compare letters are left out: no sample can tell whether other letters are errors or other
-    numbers.
-    """
+    """Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first."""
+    # Presets that compare letters are left out: no sample can tell whether other letters are errors or other numbers.
     known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
     if not known:
         return None
@@ -251,17 +249,16 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
 
 
-def note_noise(pairs: RealPairs) -> list[str]:
-    """Return what to know about texts that are the same by their letters and not by their words; empty without any."""
+def note_noise(pairs: RealPairs) -> str | None:
+    """Return what to know about texts that are the same by their letters and not by their words, if there are any."""
     same, by_letters = pairs.count_by_letters()
     if not by_letters:
-        return []
-    said = (
+        return None
+    return (
         f"of {same:,} compared pairs of documents with the same text, {by_letters:,} have the same letters to "
         f"{SAME_LETTERS:.0%} but not the same words: wrong letters, as in scans, or forms with other numbers; look at "
         "some (explain), and if they are errors use the preset noisy"
     )
-    return [said]
 
 
 def note_scripts(scripts: Scripts) -> str:

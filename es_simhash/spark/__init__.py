@@ -17,7 +17,7 @@ except ImportError as error:
         f'es_simhash.spark needs {error.name}, which is not installed: pip install "es-simhash[spark]"'
     ) from error
 
-from es_simhash.spark.fingerprints import with_fingerprints
+from es_simhash.spark.columns import with_fingerprints
 from es_simhash.spark.groups import groups
 from es_simhash.spark.pairs import near_pairs
 from es_simhash.spark.removal import plan_removal

@@ -12,15 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, functions as sql
+from pyspark.sql import DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath, check_choice, check_count, check_names
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import group_pairs
 from es_simhash.groups.rule import Rule
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.spark.fingerprints import check_verify, shingles_of, similar_texts
-from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text, documents_of, to_array
+from es_simhash.spark.columns import (
+    Keeper,
+    check_column,
+    check_text,
+    check_verify,
+    documents_of,
+    shingles_of,
+    similar_texts,
+    to_array,
+)
 from es_simhash.spark.pairs import distance_of, pairs_of_values
 
 
@@ -39,10 +47,9 @@ class Rounds:
 
     def group(self, pairs: DataFrame, rule: Rule) -> DataFrame:
         """
-        Return ``place, canonical`` of every place of *pairs* that is not a canonical itself.
+        Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise RoundsError.
 
-        *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept. If the
-        rounds do not suffice, RoundsError is raised.
+        *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
         """
         return self._star(pairs) if rule == "star" else self._connected(pairs)
 
@@ -190,7 +197,7 @@ def groups(
         raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
     keeper = Keeper(checkpoints)
     limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
-    order = [check_column(check_frame(df), "canonical", each) for each in check_names("canonical", canonical)]
+    order = [check_column(df, "canonical", each) for each in check_names("canonical", canonical)]
     # Spark's order of structures has null first.
     ordered = sql.struct(*(part for each in order for part in (each.isNull(), each))) if order else sql.lit(0)
     others = [ordered.alias("order"), *([] if text is None else [check_text(df, "text", text).alias("text")])]
@@ -283,13 +290,10 @@ def _report(documents: DataFrame, nodes: DataFrame, assigned: DataFrame) -> Data
     own = nodes.select("node", sql.col("first.id").alias("first_id"))
     joined = documents.join(own, "node", "left").join(assigned, "node", "left")
     group = sql.coalesce("canonical_id", "first_id", "id")
+    is_duplicate = group != sql.col("id")
     return joined.select(
         "id",
         group.alias("group"),
-        _if_duplicate(group, group).alias("duplicate_of"),
-        _if_duplicate(group, distance_of("value", sql.coalesce("to", "value"))).alias("distance"),
+        sql.when(is_duplicate, group).alias("duplicate_of"),
+        sql.when(is_duplicate, distance_of("value", sql.coalesce("to", "value"))).alias("distance"),
     )
-
-
-def _if_duplicate(group: Column, value: Column) -> Column:
-    return sql.when(group != sql.col("id"), value)

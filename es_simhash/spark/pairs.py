@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, functions as sql
 from es_simhash.arguments import FilePath
 from es_simhash.groups.shares import Routes, plan_routes
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.spark.frames import Keeper, as_values, documents_of, to_array
+from es_simhash.spark.columns import Keeper, as_values, documents_of, to_array
 
 Batches = Iterator[pa.RecordBatch]
 # Fingerprints of the sample that decides which joins are made.

@@ -18,8 +18,7 @@ from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE, Guards, check_max_s
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_flow import count_shares, read_uuids
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, RemovalPlan
-from es_simhash.spark.fingerprints import check_verify, jaccard_of, shingles_of
-from es_simhash.spark.frames import Keeper, check_column, check_frame, check_text
+from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.similarity import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import Flow
@@ -88,7 +87,7 @@ def plan_removal(
     Fields(prefix)
     bound, share = check_verify(verify), check_max_share(max_share)
     for name in (*_VERSION, "fingerprint"):
-        check_column(check_frame(df), "df", name)
+        check_column(df, "df", name)
     check_text(df, "text", text)
     grouping = Grouping(rule, max_distance, tuple(canonical) or ("id",), bound)
     dialect = find_dialect(client)
@@ -158,7 +157,5 @@ def _removals(compared: DataFrame, text: str, bound: float) -> Iterator[PlannedR
 
 
 def _planned(row: Row, text: str) -> PlannedDocument:
-    is_cut = len(row.text) > SHOWN
-    values = {text: row.text[:SHOWN]}
-    cut = (text,) if is_cut else ()
+    values, cut = {text: row.text[:SHOWN]}, (text,) if len(row.text) > SHOWN else ()
     return PlannedDocument(row.id, row["index"], row.routing, row.seq_no, row.primary_term, values, cut)

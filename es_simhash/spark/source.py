@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
+from es_simhash.arguments import check_fields
 from es_simhash.client.drivers import stream
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme
@@ -29,8 +30,8 @@ from es_simhash.spark.writing import (
     Connection,
     make_writer,
     read_connection,
-    read_fields,
     read_json,
+    read_list,
     read_number,
     read_scheme,
     refuse_unknown,
@@ -94,7 +95,7 @@ class SimHashSource(DataSource):
 
 
 def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
-    names = read_fields(options, "columns")
+    names = check_fields("columns", read_list(options, "columns"), may_lack=True)
     if taken := [name for name in names if name in OWN_COLUMNS]:
         raise InvalidInputError(f"columns {shorten(taken[0])} is a column already: leave it out")
     return names

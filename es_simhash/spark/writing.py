@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from es_simhash.arguments import check_choice, check_count, check_fields
+from es_simhash.arguments import check_choice, check_count
 from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
@@ -103,11 +103,6 @@ def read_list(options: Mapping[str, str], name: str) -> list[str]:
     return [part.strip() for part in options.get(name, "").split(",") if part.strip()]
 
 
-def read_fields(options: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the fields that an option names."""
-    return check_fields(name, read_list(options, name), may_lack=True)
-
-
 def read_number(options: Mapping[str, str], name: str, default: int) -> int:
     """Return an option that is a whole number of 1 or more."""
     try:
@@ -141,19 +136,7 @@ SHOWN = 3
 
 @dataclass
 class Written(WriterCommitMessage):
-    """
-    What became of the documents of a task.
-
-    Attributes:
-        written:
-            How many were written.
-        changed:
-            How many were changed or deleted since they were read.
-        refused:
-            How many the server refused.
-        reasons:
-            Why, for the first of these.
-    """
+    """How many documents of a task were written, changed or deleted since they were read, and refused; and why."""
 
     written: int = 0
     changed: int = 0
@@ -179,19 +162,15 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
         raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
     skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
     connection = read_connection(options)
-    context = Context(connection.prefix, _scheme(options) if "fingerprint" in names else None)
-    request = _request(options) if "group" in names else None
-    resolved, grouping = connection.run(_settle(context, connection.index, request))
-    return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
-
-
-def _scheme(options: Mapping[str, str]) -> str | Scheme:
-    """Return the scheme that the caller says the fingerprints have."""
-    if (scheme := read_scheme(options)) is None:
+    scheme = read_scheme(options) if "fingerprint" in names else None
+    if "fingerprint" in names and scheme is None:
         raise InvalidInputError(
             "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
         )
-    return scheme
+    context = Context(connection.prefix, scheme)
+    request = _request(options) if "group" in names else None
+    resolved, grouping = connection.run(_settle(context, connection.index, request))
+    return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
 
 
 def _request(options: Mapping[str, str]) -> GroupingRequest:

@@ -7,13 +7,12 @@ text, and half characters. A line has a pattern besides its colour; the table be
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, TypeAlias
-
-from es_simhash.tables.frames import column_names, is_number, to_text
 
 # C0 and C1 controls except tab and line feed, separators, marks that change the direction of text, lone surrogates,
 # and the codes that are no characters: a browser, an editor or a parser may treat each of them as an order.
@@ -234,9 +233,10 @@ def render(title: str, parts: Iterable[Sheet | Html]) -> Html:
 def _table(sheet: Sheet) -> Html:
     if not sheet.rows:
         return element("p", f"{sheet.title}: none") if sheet.title else Html()
+    every = dict.fromkeys(name for row in sheet.rows for name in row)
     # A column without any value says nothing.
-    names = [name for name in column_names(sheet.rows) if any(row.get(name) is not None for row in sheet.rows)]
-    numeric = {name for name in names if all(is_number(row.get(name)) for row in sheet.rows)}
+    names = [name for name in every if any(row.get(name) is not None for row in sheet.rows)]
+    numeric = {name for name in names if all(_is_number(row.get(name)) for row in sheet.rows)}
     head = [_cell("th", user_text(name), is_numeric=name in numeric, scope="col") for name in names]
     body = []
     for row in sheet.rows[:SHOWN_ROWS]:
@@ -256,11 +256,26 @@ def _cell(name: str, content: Html, *, is_numeric: bool, **attributes: str) -> H
     return element(name, content, class_="number" if is_numeric else None, **attributes)
 
 
+def _is_number(value: Any) -> bool:
+    # An empty cell belongs to a column of numbers too.
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _to_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
 def _value(value: Any, full: float | None) -> Html:
     if isinstance(value, Html):
         return value
-    if full and is_number(value) and value is not None:
-        return element("span", to_text(value), bar(value / full))
-    text = to_text(value)
+    if full and _is_number(value) and value is not None:
+        return element("span", _to_text(value), bar(value / full))
+    text = _to_text(value)
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return user_text(shown, class_="long" if len(shown) > _LONG else None)

@@ -1,15 +1,19 @@
-"""The base class of results that are tables, and a table of any results."""
+"""Results as tables, and their rows as data frames of pandas and polars, which are imported on first use."""
 
 from __future__ import annotations
 
+import importlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import WrongTypeError, shorten
-from es_simhash.tables.frames import to_frame
+from es_simhash.errors import MissingDependencyError, WrongTypeError, shorten
 from es_simhash.tables.notebook import Html, Sheet, render
+
+# The numbers that both libraries keep exactly.
+_LARGEST = 2**63
 
 
 class Tabular:
@@ -110,3 +114,37 @@ def _rows_of(result: Any, number: int) -> list[Mapping[str, Any]]:
     if callable(to_row := getattr(result, "to_row", None) or getattr(result, "to_dict", None)):
         return [to_row()]
     raise WrongTypeError(f"{shorten(result)} has no rows: give groups, pairs, reports or near-duplicates")
+
+
+def to_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """
+    Return *rows* as columns of one type each; *names* are columns that are there also without rows.
+
+    A column of several types, of lists or of objects becomes text, and so does one with whole numbers beyond 64
+    bits: a data frame would round them or drop them. Whole numbers among fractions become fractions.
+    """
+    every = dict.fromkeys([*names, *(name for row in rows for name in row)])
+    return {name: _of_one_type([row.get(name) for row in rows]) for name in every}
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    types = {type(each) for each in values if each is not None}
+    if types == {int, float}:
+        return [None if each is None else float(each) for each in values]
+    is_plain = len(types) <= 1 and types <= {str, bool, int, float}
+    if is_plain and not (types == {int} and any(each is not None and abs(each) >= _LARGEST for each in values)):
+        return values
+    # As JSON, but for strings.
+    return [
+        each if each is None or isinstance(each, str) else json.dumps(each, ensure_ascii=False, default=str)
+        for each in values
+    ]
+
+
+def to_frame(library: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Any:
+    """Return *rows* as a ``DataFrame`` of *library*, ``"pandas"`` or ``"polars"``."""
+    try:
+        module = importlib.import_module(library)
+    except ImportError as error:
+        raise MissingDependencyError(f"{library} is not installed: pip install {library}") from error
+    return module.DataFrame(to_columns(rows, names))

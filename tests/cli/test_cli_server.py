@@ -70,7 +70,7 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     table = run("check", index).stdout
     assert "words-1" in table
     shown = run("remove-fields", index)
-    assert "would remove 'simhash' from 1 document" in shown.stdout
+    assert f"would remove 'simhash' from 1 document, and from _meta in the mapping of {index}; " in shown.stdout
     assert "nothing changed, pass --yes to do it" in shown.stdout
     assert read_all(server, index)["1"]["simhash"]
     assert json.loads(run("remove-fields", index, "--yes", "--json").stdout)["documents"] == 1

@@ -158,6 +158,11 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     # As after a kill at the last moment, when the plan was gone already: all of it is done.
     again = run(*command, "--yes")
     assert (again.exit_code, f"{grouped} has no duplicates now" in again.stderr) == (0, True), again.output
+    other = tmp_path / "notes.txt"
+    other.write_text("not an archive")
+    refused = run("apply", grouped, "--archive", other, "--yes")
+    assert (refused.exit_code, f"error: {other} is not an archive" in refused.stderr) == (1, True), refused.output
+    other.unlink()
     put(server, grouped, [{"_id": "again", "body": TEXT}])
     assert run("backfill", grouped).exit_code == 0
     for options in ((), ("--yes",)):

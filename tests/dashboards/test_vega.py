@@ -13,9 +13,8 @@ import re
 import pytest
 
 from es_simhash import build_dashboards
+from es_simhash.dashboards.chart_parts import ChartWords, given
 from es_simhash.dashboards.charts import over_time_chart, sources_chart
-from es_simhash.dashboards.rows import given
-from es_simhash.dashboards.vega import ChartWords
 
 EXPRESSION_KEYS = {"expr", "update", "test", "calculate", "filter", "signal"}
 PROPERTIES = {

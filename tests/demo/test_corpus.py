@@ -11,8 +11,9 @@ from importlib.resources import files
 import opencc
 import pytest
 
-from es_simhash.demo import EDIT_KINDS, Change, Status, judge, load_corpus, word_diff
+from es_simhash.demo.judge import EDIT_KINDS, Status, judge, load_corpus
 from es_simhash.hashing import fingerprints, get_scheme, hamming_distance
+from es_simhash.texts.worddiff import Change, word_diff
 
 CORPUS = load_corpus()
 BY_ID = {document.id: document for document in CORPUS}

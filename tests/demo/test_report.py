@@ -6,20 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from es_simhash.demo import (
-    EDIT_KINDS,
-    FoundPair,
-    Member,
-    Status,
-    diff_panel,
-    edits_table,
-    groups_table,
-    judge,
-    load_corpus,
-    summary_text,
-    unexpected_table,
-    verdicts_table,
-)
+from es_simhash.demo.judge import EDIT_KINDS, FoundPair, Member, Status, judge, load_corpus
+from es_simhash.demo.render import diff_panel, edits_table, groups_table, summary_text, verdicts_table
 from es_simhash.errors import InvalidInputError
 
 CORPUS = load_corpus()
@@ -164,7 +152,6 @@ class TestRender:
             edits_table(report),
             groups_table(report),
             verdicts_table(report),
-            unexpected_table(report),
         ):
             lines = rendered(renderable, width=width).splitlines()
             assert lines
@@ -175,7 +162,6 @@ class TestRender:
         assert "2 unrelated pairs were reported" in summary_text(report).plain
         assert "news-zh-01-typo (3)" in rendered(groups_table(report), width=80)
         assert "1 of 8" in rendered(edits_table(report))
-        assert unexpected_table(report).row_count == 2
         assert verdicts_table(report).row_count == len(COPIES)
         assert verdicts_table(report, statuses=[Status.FOUND]).row_count == 1
 

@@ -21,7 +21,7 @@ from es_simhash.lookup.options import Verification, verification_of
 from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
 from es_simhash.quality.evaluate import plot_report
-from es_simhash.quality.explain_texts import list_features
+from es_simhash.quality.explain_flow import list_features
 from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, recommend
 
 SENTENCES = [

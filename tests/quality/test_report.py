@@ -16,7 +16,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MissingDependencyError
 from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
-from es_simhash.quality.real_pairs import RealPairs, sample_presets
+from es_simhash.quality.known_pairs import RealPairs, sample_presets
 from es_simhash.quality.report import figures, figures as draw
 from es_simhash.quality.report.page import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS

@@ -12,7 +12,7 @@ from es_simhash.cli import app
 from es_simhash.cli.commands.size import show_bytes, show_count
 from es_simhash.cli.parameter_types import parse_bytes, parse_count
 from es_simhash.mapping.context import IndexStats
-from es_simhash.quality.sizing import IndexSize, estimate_growth
+from es_simhash.quality.size_flow import IndexSize, SizeOptions
 
 
 def test_a_lookup_has_the_numbers_of_its_plan():
@@ -77,13 +77,13 @@ def test_a_notebook_shows_figures_and_advice():
 def test_an_index_grows_from_what_it_is():
     """The bytes that are not ours, the shards, the replicas and the skew are those of the index."""
     measured = IndexSize("news", 1_000, 1_000, 1_155_000, 2, 1, 6, 4.0)
-    size = estimate_growth(measured, 10_000)
+    size = SizeOptions(documents=10_000).apply(measured)
     assert (size.documents, size.shards, size.replicas, size.segments) == (10_000, 2, 1, 3)
     assert size.figure("disk_other_fields").high == 1_000 * 10_000 * 2
     assert size.figure("disk_other_fields").is_beyond(10_000)
     assert size.figure("postings").high == 4 * estimate_size(10_000).figure("postings").high
     assert size.measured == measured
-    assert estimate_growth(IndexSize("logs-*", 10, 0, 10, 5_000, 0, 5_000)).shards == 5_000
+    assert SizeOptions().apply(IndexSize("logs-*", 10, 0, 10, 5_000, 0, 5_000)).shards == 5_000
 
 
 @pytest.mark.parametrize("arguments", [{"shards": 0}, {"replicas": -1}, {"density": 0}, {"product": "solr"}])

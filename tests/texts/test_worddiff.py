@@ -5,8 +5,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.demo import Change, word_diff
 from es_simhash.errors import InvalidInputError
+from es_simhash.texts.worddiff import Change, word_diff
 
 
 class TestWordDiff:

@@ -21,6 +21,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
 from es_simhash.transport.names import local_names
@@ -106,6 +107,9 @@ def _plan_index(
         note(f"going on with {beside}, the plan of an earlier run")
         return beside
     is_used = Path(archive).exists() and Path(archive).stat().st_size > 0
+    if is_used:
+        for _ in read_archive(archive, allow_cut=True):
+            break  # one line tells: an older file of the user is no sign that all is done
     path = beside if yes and not is_used else folder / "plan"
     made = connection.simhash.plan_removal(index, path, **asked | ({"max_share": 1.0} if is_used else {}))
     if is_used and made.count:

@@ -130,7 +130,7 @@ def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, a
         print_json(asdict(removed) | {"failures": failures_as_json(removed.failures)})
     else:
         what = "the groups" if groups_only else repr(target.prefix)
-        where = f", and from the mapping of {', '.join(removed.indices)}" if removed.indices else ""
+        where = f", and from _meta in the mapping of {', '.join(removed.indices)}" if removed.indices else ""
         done, hint = ("removed", "") if yes else ("would remove", "; nothing changed, pass --yes to do it")
         print_line(f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}")
     print_failures(removed.failures)

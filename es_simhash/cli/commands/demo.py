@@ -22,7 +22,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import note, print_json, print_text, show
 from es_simhash.connection import Server
-from es_simhash.demo import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
+from es_simhash.demo.judge import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
 from es_simhash.errors import SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -127,7 +127,13 @@ def _story(
     from rich.rule import Rule  # noqa: PLC0415 -- slow to import
     from rich.text import Text  # noqa: PLC0415
 
-    from es_simhash.demo import diff_panel, edits_table, groups_table, summary_text, verdicts_table  # noqa: PLC0415
+    from es_simhash.demo.render import (  # noqa: PLC0415
+        diff_panel,
+        edits_table,
+        groups_table,
+        summary_text,
+        verdicts_table,
+    )
 
     yield Rule("Which documents are near-duplicates of which", align="left")
     yield groups_table(report)

@@ -76,7 +76,7 @@ def command(
     precision also accepts pairs whose similarity is up to 0.1 less.
     """
     from es_simhash.quality.evaluate import check_picture, evaluate, plot_report  # noqa: PLC0415 -- loads numpy
-    from es_simhash.quality.truth import read_truth  # noqa: PLC0415
+    from es_simhash.quality.known_pairs import read_truth  # noqa: PLC0415
 
     for out in filter(None, (pairs_out, plot)):
         refuse_output(out, inputs=[docs, pairs], kind="result")

@@ -16,7 +16,7 @@ from es_simhash.cli.tables import Lines, print_table
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain_texts import Explanation, Feature
+    from es_simhash.quality.explain_flow import Explanation, Feature
 
 _FEATURES = 12
 
@@ -51,7 +51,7 @@ def command(a: str, b: str, index: str | None, target: Target, *, is_file: bool,
         with connect(target, index) as connection:
             found = connection.simhash.explain(index, a, b, **how)
     else:
-        from es_simhash.quality.explain_texts import explain  # noqa: PLC0415 - loads numpy
+        from es_simhash.quality.explain_flow import explain  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(each) if is_file else each for each in (a, b))
         found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])

@@ -14,7 +14,7 @@ from es_simhash.cli.parameter_types import BYTES, COUNT
 from es_simhash.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from es_simhash.quality.sizing import Figure, IndexSize, Size
+    from es_simhash.quality.size_flow import Figure, IndexSize, Size
 
 _NAMES = {
     "disk_fingerprints": "disk: fingerprints",
@@ -67,7 +67,7 @@ def command(
     With INDEX its real size is read, and the numbers are for that index, or for it with more --documents. Each number
     says whether it was measured or modelled, and up to how many documents. Writes nothing.
     """
-    from es_simhash.quality.sizing import PRODUCTS, estimate_size  # noqa: PLC0415 -- loads numpy
+    from es_simhash.quality.size_flow import PRODUCTS, estimate_size  # noqa: PLC0415 -- loads numpy
 
     product = next((each for each in PRODUCTS if each == target.server.product), None)
     how["scripts"] = not no_scripts

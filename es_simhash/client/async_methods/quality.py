@@ -12,9 +12,9 @@ from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain_texts import Explanation
+    from es_simhash.quality.boilerplate_flow import Boilerplate
+    from es_simhash.quality.explain_flow import Explanation
     from es_simhash.quality.health import Diagnosis
-    from es_simhash.quality.learn import Boilerplate
     from es_simhash.quality.tuning import Tuning
 
 
@@ -119,10 +119,10 @@ class AsyncQualityMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.quality.boilerplate_flow import learn_boilerplate
+        from es_simhash.quality.boilerplate_flow import read_boilerplate
 
         return await self._run(
-            learn_boilerplate(
+            read_boilerplate(
                 self._context,
                 index,
                 sample,

@@ -10,7 +10,7 @@ from es_simhash.transport.names import Index
 
 if TYPE_CHECKING:
     from es_simhash.quality.report.page import IndexReport
-    from es_simhash.quality.sizing import Product, Size
+    from es_simhash.quality.size_flow import Product, Size
     from es_simhash.quality.stats import Stats
 
 

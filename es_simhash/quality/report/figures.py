@@ -15,37 +15,26 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from es_simhash.dashboards import charts
-from es_simhash.dashboards.rows import Rows, given, size_rows
-from es_simhash.dashboards.vega import DUPLICATES, OTHERS, ChartWords
+from es_simhash.dashboards.chart_parts import DUPLICATES, OTHERS, ChartWords, Rows, given, size_rows
 from es_simhash.errors import MissingDependencyError
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
 from es_simhash.tables.notebook import Child, Html, element, shown
 
-_FONT = "system-ui, sans-serif"
-
-
-_LABEL = {"fill": "currentColor", "font": _FONT, "fontSize": 12}
-
-
+_LABEL = {"fill": "currentColor", "font": "system-ui, sans-serif", "fontSize": 12}
 _CONFIG = {
     "style": {"guide-label": _LABEL, "guide-title": {**_LABEL, "fontWeight": "normal"}},
     "axis": {"gridColor": "currentColor", "gridOpacity": 0.15, "labelLimit": 120},
 }
 
-
 _ELEMENTS = {"g", "path", "text", "line", "rect", "tspan"}
-
 
 _ATTRIBUTES = {
     *("d", "transform", "x", "y", "x1", "x2", "y1", "y2", "width", "height", "text-anchor", "opacity", "display"),
     *("font-family", "font-size", "font-weight", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"),
 }
 
-
 _CLASSES = {DUPLICATES.lower(): "duplicates", OTHERS.lower(): "others"}
-
-
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -94,16 +83,9 @@ def _clean(node: ET.Element) -> Html:
 
 # Widths, in pixels, of the drawings for a wide and for a narrow page: letters keep their size.
 _WIDTHS = {"wide": 560, "narrow": 330}
-
-
 _HEIGHT = 260
-
-
 _SOURCES = 12
-
-
 _LONGEST_NAME = 60
-
 
 _LENGTHS = {
     "minute": timedelta(minutes=1),
@@ -112,13 +94,8 @@ _LENGTHS = {
     "week": timedelta(weeks=1),
 }
 
-
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
@@ -143,21 +120,7 @@ def figures(stats: Stats, say: Speech) -> Iterator[Html]:
 def table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, names: int = 1, class_: str | None = None
 ) -> Html:
-    """
-    Return a table.
-
-    Args:
-        title:
-            Its caption.
-        head:
-            Names of the columns.
-        rows:
-            The cells; the first of a row is its heading.
-        names:
-            How many columns at the beginning are words; the others are numbers.
-        class_:
-            Class of the table.
-    """
+    """Return a table; the first *names* columns are words, the others numbers, and a row begins with its heading."""
     kinds = [None if place < names else "number" for place in range(len(head))]
     cells = [element("th", each, scope="col", class_=kind) for each, kind in zip(head, kinds, strict=True)]
     body = [
@@ -192,14 +155,7 @@ def _figure(
     drawn = [
         element(
             "div",
-            draw(
-                spec,
-                width=width,
-                height=height,
-                title=title,
-                description=description,
-                locale=say.locale,
-            ),
+            draw(spec, width=width, height=height, title=title, description=description, locale=say.locale),
             class_=name,
         )
         for name, width in _WIDTHS.items()
@@ -223,13 +179,9 @@ def _over_time(time: TimeCounts, say: Speech) -> Html:
     last = utc_text(max(_end(start, time.interval) for start in time.parts) - 1)
     first = utc_text(min(time.parts))
     note = say("span", first=first[:10], last=last[:10], interval=say(time.interval))
-    if any(each.documents for each in outside.values()):
-        note += " " + say(
-            "outside",
-            earlier=time.earlier.documents,
-            later=time.later.documents,
-            without=time.without.documents,
-        )
+    earlier, later, without = (each.documents for each in (time.earlier, time.later, time.without))
+    if earlier or later or without:
+        note += " " + say("outside", earlier=earlier, later=later, without=without)
     numbers = _counts(say, "over_time", say("from"), counts)
     return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, numbers, note=note)
 
@@ -259,9 +211,7 @@ def _by_source(sources: SourceCounts, say: Speech) -> Html:
         counts.append((say("other_sources", number=rest), sources.others))
     if sources.without.documents:
         counts.append((say("no_value"), sources.without))
-    note = ""
-    if sources.number > len(most):
-        note = say("other_sources_note", shown=len(most), number=sources.number)
+    note = say("other_sources_note", shown=len(most), number=sources.number) if sources.number > len(most) else ""
     numbers = _counts(say, "by_source", say("source"), counts)
     height = 60 + 26 * len(most)
     return _figure(

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.real_pairs import Estimate, PresetSample
+from es_simhash.quality.known_pairs import Estimate, PresetSample
 from es_simhash.quality.report.figures import figures, table
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
@@ -139,7 +139,16 @@ class IndexReport:
             InvalidInputError: If the language is another one.
             MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
         """
-        return build_report(self, language=language)
+        say = Speech(language)
+        header = element(
+            "header",
+            element("h1", say.html("title", index=self.stats.index)),
+            element("p", say("made", at=_moment(self), version=self.version), class_="quiet"),
+            *([element("p", say.html("filtered", filter=_filter(self)))] if self.filter else []),
+        )
+        sections = [section(self, say) for section in (_numbers, _groups, _presets, _health, _measured)]
+        footer = element("footer", element("p", say("complete")))
+        return "".join([*_opening(self, say), header, *sections, footer, "</main></body></html>\n"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values, without texts."""
@@ -160,8 +169,7 @@ _CHANGES = 4
 _DAY = 86_400_000
 
 
-def group_article(group: ShownGroup, say: Speech) -> Html:
-    """Return one group."""
+def _article(group: ShownGroup, say: Speech) -> Html:
     canonical = group.canonical
     left = group.documents - len(group.members) - (canonical is not None)
     return element(
@@ -177,7 +185,7 @@ def group_article(group: ShownGroup, say: Speech) -> Html:
 
 def _why(why: WhyShown, say: Speech) -> str:
     number = why.number // _DAY if why.reason == "span" else why.number
-    return say(f"why_{why.reason}", number=number) if why.reason != "largest" else say("why_largest")
+    return say(f"why_{why.reason}", number=number)
 
 
 def _canonical(canonical: Member, say: Speech) -> Html:
@@ -233,27 +241,6 @@ def _difference(member: Member, canonical: Member | None, say: Speech) -> Html:
     return join(
         *(excerpt(each) for each in diff.excerpts),
         element("p", say("list_mark").join(notes), class_="quiet") if notes else "",
-    )
-
-
-def build_report(report: IndexReport, *, language: str = "en") -> str:
-    """Return *report* as one HTML page in *language*, ``"en"`` or ``"zh"``."""
-    say = Speech(language)
-    sections = [_numbers(report, say), _groups(report, say), _presets(report, say), _health(report, say)]
-    return "".join(
-        [
-            *_opening(report, say),
-            element(
-                "header",
-                element("h1", say.html("title", index=report.stats.index)),
-                element("p", say("made", at=_moment(report), version=report.version), class_="quiet"),
-                *([element("p", say.html("filtered", filter=_filter(report)))] if report.filter else []),
-            ),
-            *sections,
-            _measured(report, say),
-            element("footer", element("p", say("complete"))),
-            Html("</main></body></html>\n"),
-        ]
     )
 
 
@@ -335,7 +322,7 @@ def _groups(report: IndexReport, say: Speech) -> Html:
     note = ""
     if report.stats.groups.number > WIDEST_SEARCH:
         note = element("p", say("strange_note", number=WIDEST_SEARCH), class_="quiet")
-    return _section("groups", say("shown_groups"), legend, note, *(group_article(each, say) for each in report.groups))
+    return _section("groups", say("shown_groups"), legend, note, *(_article(each, say) for each in report.groups))
 
 
 def _presets(report: IndexReport, say: Speech) -> Html:

@@ -11,28 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
 
-from es_simhash.dashboards.vega import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
+from es_simhash.dashboards.chart_parts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.quality.health import SENTENCES, FindingKind
 from es_simhash.tables.notebook import Child, Html, join, user_text
 
 _SHARE = "抽查的 {whole} 篇文档中，有 {part} 篇"
-
-
 _HOT = "{field} 的值 {term} 出现在 {documents} 篇文档中；随机情况下约为 {chance} 篇"
-
 
 _COOLER = (
     "这些文本有很多相同内容，例如模板文字或副本，查询与其相近的文本时会读取更多文档："
     "请去掉模板文字（es-simhash boilerplate），或对副本分组。"
 )
 
-
 _LEARN = (
     "如果这是模板而不是正文，请不计入这段文字：es-simhash boilerplate {index} --out mask.json，"
     "再以另一个前缀补写指纹（backfill --boilerplate mask.json）。"
 )
-
 
 CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     # A report about such an index ends in an error, so only doctor shows what its mapping lacks.
@@ -102,7 +97,6 @@ CHINESE: Mapping[FindingKind, tuple[str, str]] = {
     "hot_copies": (f"{_HOT}；其中 {{copies}} 篇文档的指纹相同。", _COOLER),
 }
 """What was found, and what to do, by kind."""
-
 
 _ENGLISH = {
     "title": "Near-duplicates in {index}",
@@ -224,7 +218,6 @@ _ENGLISH = {
     "list_mark": "; ",
     "and": ", ",
 }
-
 
 _CHINESE = {
     "title": "{index} 中的近似重复文档",
@@ -357,7 +350,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 """The words of each language by key; what stands in braces is filled in."""
 
-
 CHART_WORDS: Mapping[str, ChartWords] = {
     "en": CHARTS_IN_ENGLISH,
     "zh": ChartWords(
@@ -374,11 +366,6 @@ CHART_WORDS: Mapping[str, ChartWords] = {
     ),
 }
 """The words of the charts of each language."""
-
-
-LOCALES: Mapping[str, str] = {"en": "en-US", "zh": "zh-CN"}
-"""How each language writes dates, by the names of d3."""
-
 
 LANGUAGES = tuple(WORDS)
 
@@ -400,8 +387,8 @@ class Speech:
 
     @property
     def locale(self) -> str:
-        """How dates are written in the charts."""
-        return LOCALES[self.language]
+        """How dates are written in the charts, by the names of d3."""
+        return {"en": "en-US", "zh": "zh-CN"}[self.language]
 
     def __call__(self, key: str, **values: object) -> str:
         """Return the words *key*; numbers among the *values* are written with separators."""
