@@ -13,9 +13,7 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance, no_text_field
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import Preset, get_preset
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, WORD_SHINGLES, Preset, TextMeasure, check_bound, get_preset
 
 BY_ID = "id"
 LONGEST = "longest"

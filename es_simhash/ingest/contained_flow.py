@@ -26,7 +26,7 @@ from es_simhash.mapping.documents import read_hit, text_or_none
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.passages.query import MOST_CANDIDATES, candidates_query, terms_query
-from es_simhash.texts.similarity import shingle_sets
+from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.names import Key, document_key
 from es_simhash.transport.protocol import Call, Compute, Flow, status_of

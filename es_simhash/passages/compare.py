@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from es_simhash.hashing.winnowing import (
     GRAM,
@@ -23,13 +23,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.similarity import shingle_sets
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from es_simhash.texts.similarity import Shingles
-
+from es_simhash.texts.shingles import Shingles, shingle_sets
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256

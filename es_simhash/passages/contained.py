@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,7 @@ from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share, shared_shingles
 from es_simhash.passages.query import MOST_CANDIDATES
 from es_simhash.texts.measures import Score
-from es_simhash.texts.similarity import shingle_sets
-
-if TYPE_CHECKING:
-    from es_simhash.texts.similarity import Shingles
-
+from es_simhash.texts.shingles import Shingles, shingle_sets
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""

@@ -18,7 +18,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
-from es_simhash.texts.similarity import check_bound
+from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits
@@ -50,7 +50,7 @@ class PassageSizes:
     counted: int = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PassageOptions:
     """The keyword arguments of the client's methods for passages, checked."""
 

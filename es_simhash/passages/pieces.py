@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from es_simhash.hashing.characters import UNSPACED
 
-# What a word counts, what a character of a script without spaces counts, and the length of a shingle: as in similarity.
+# What a word counts, what a character of a script without spaces counts, and a shingle, as in `texts.shingles`.
 _WORD, _UNSPACED, _SHINGLE = 5, 3, 15
 _RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _UNIT = re.compile(rf"(?P<unspaced>[{_RANGES}])|[^\s{_RANGES}]+")

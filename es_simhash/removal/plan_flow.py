@@ -38,7 +38,7 @@ from es_simhash.removal.may_delete import (
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, document_key, index_key, local_names

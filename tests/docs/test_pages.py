@@ -18,7 +18,7 @@ from es_simhash import SimHashClient, build_dashboards, fingerprint, fingerprint
 from es_simhash.cli import app
 from es_simhash.dashboards.chart_parts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from es_simhash.hashing.mask import FORMAT
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.fixtures import get_server, get_templates, make_client
 from tests.servers.support import ONE_SHARD, put

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.source_flow import IdFrom as IngestIdFrom, OpType
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.options import Lookups, Verified
-    from es_simhash.texts.presets import Preset
+    from es_simhash.texts.measures import Preset
 
 
 class AsyncGroupingMethods(AsyncBase):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.lookup.options import Verified
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
-    from es_simhash.texts.presets import Preset
+    from es_simhash.texts.measures import Preset
 
 
 class RemovalMethods(SyncBase):
