@@ -54,8 +54,7 @@ class Dialect:
 
     *modules*: top-level modules whose classes have these methods.
     *search_options*: put into the body of every search, so that no default of the server shortens the answer.
-    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know
-    it.
+    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know it.
     """
 
     name: str

@@ -385,11 +385,7 @@ def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
 
 
 def _verify_each(
-    index: Index,
-    answers: Sequence[Outcome],
-    texts: Sequence[Any],
-    settings: IndexSettings,
-    options: Options,
+    index: Index, answers: Sequence[Outcome], texts: Sequence[Any], settings: IndexSettings, options: Options
 ) -> Flow[list[Outcome]]:
     """Verify the answers of a batch together; exceptions stay as they are."""
     asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]

@@ -257,10 +257,7 @@ def write_kql(condition: Condition) -> str:
 
 
 def write_lucene(condition: Condition) -> str:
-    """
-    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has
-    brackets.
-    """
+    """Return *condition* for Lucene's query parser. It has no precedence: what is mixed has brackets."""
     return _write(condition, _LUCENE)
 
 

@@ -77,10 +77,7 @@ def blocks_needed(radii: BlockRadii, should_match: int) -> int:
 
 @cache
 def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
-    """
-    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0
-    without radii.
-    """
+    """Return the fewest clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii."""
     return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
 
@@ -100,10 +97,7 @@ def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
 
 
 def count_matches(radii: list[BlockRadii]) -> Any:
-    """
-    Return how many radii reach each distance, 0 to 16, of each block: ints by (element of *radii*, block,
-    distance).
-    """
+    """Return how many radii reach each distance of each block: ints by (element of *radii*, block, distance)."""
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
     distances = np.arange(BLOCK_BITS + 1)
@@ -259,11 +253,7 @@ def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
 
 
 def make_plan(
-    max_distance: int,
-    radii: Radii | BlockRadii,
-    *,
-    script: bool = False,
-    max_terms: int = DEFAULT_MAX_TERMS,
+    max_distance: int, radii: Radii | BlockRadii, *, script: bool = False, max_terms: int = DEFAULT_MAX_TERMS
 ) -> LookupPlan:
     """
     Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.

@@ -201,10 +201,7 @@ def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[i
 
 
 def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Return where in the one text runs begin that the other has, in order, and where the first such run
-    begins there.
-    """
+    """Return where runs begin that the other text has, in order, and where the first such run begins there."""
     if not known.hashes.size or not runs.hashes.size:
         return np.empty(0, np.intp), np.empty(0, np.intp)
     nearest = np.searchsorted(known.hashes, runs.hashes)

@@ -113,8 +113,7 @@ class _Postings:
     Which documents have each term; an entry is a document and one of its terms.
 
     *owners*, *terms*: the document, ascending, and the number of the term of each entry.
-    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's
-    first.
+    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's first.
     *sizes*: how many documents have each term.
     """
 
@@ -247,11 +246,7 @@ def find_container(
 
 
 def find_containers_among(
-    texts: Sequence[str],
-    terms: Sequence[Sequence[str]],
-    bound: float,
-    *,
-    allows: Callable[[int, int], bool],
+    texts: Sequence[str], terms: Sequence[Sequence[str]], bound: float, *, allows: Callable[[int, int], bool]
 ) -> dict[int, tuple[int, float]]:
     """
     Return which of *texts* are in another of them that stays, with its number and the share.
@@ -296,9 +291,8 @@ class AddsNothing:
     """
     The rule over documents; pairs are judged one after another, because comparing texts is expensive.
 
-    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has
-    the result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted
-    stays.
+    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has the
+    result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted stays.
 
     Arrays are by pair: *containers* come before *contained* in *ranks*. The largest of *shares* is preferred,
     then the shortest container.

@@ -1,8 +1,7 @@
 """
 Lookups of passages, of a text, a document or many texts, or as a stream: the order of requests.
 
-:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss
-one.
+:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss one.
 """
 
 from __future__ import annotations

@@ -172,9 +172,8 @@ def _nearby_anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
     """
     Return where runs stand that both texts have, in the order of both, however often they have them.
 
-    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to
-    which the run before it leads. A run is not taken if it is farther away than the stretch without a run is
-    long.
+    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to which
+    the run before it leads. A run is not taken if it is farther away than the stretch without a run is long.
     """
     places = np.arange(0, first.size - _RUN + 1, _ONE_OF)
     runs, others = _run_hashes(first)[places], _run_hashes(second)
