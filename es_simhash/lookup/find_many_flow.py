@@ -110,10 +110,8 @@ def _shareable(question: Question) -> int:
 Outcome: TypeAlias = NearDups | Exception
 """The answer of a lookup, or the exception that it failed with."""
 
-
 # A search that is refused for one of these would be refused again.
 _FINAL = (401, 403, 404)
-
 
 _TOO_LARGE = 413
 

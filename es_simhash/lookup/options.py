@@ -113,13 +113,10 @@ def verification_of(verify: Verify | None, *, preset: Preset | None = None) -> V
 
 Lookups = Literal["auto", "server", "memory"]
 
-
 MEMORY_BYTES = 1 << 30
-
 
 # Fewer lookups than these are never worth a table.
 FEWEST = 2_000
-
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
@@ -163,7 +160,6 @@ def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:
 ResidentFault = Literal[
     "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
 ]
-
 
 # Most characters of a server's message.
 CUT = 200

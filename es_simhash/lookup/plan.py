@@ -32,10 +32,8 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""
 
-
 BlockRadii: TypeAlias = tuple[Radii, ...]
 """The radii of each of the four blocks; empty for a plan without block terms."""
-
 
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
 
@@ -315,7 +313,6 @@ class PlanEstimate:
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored; a skimmed hit is sent without its _id. Only their proportions decide.
 PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}
-
 
 # Where more hits are expected, it is faster to read their fingerprints first, and then the ids of what is near.
 SKIMMED_FROM = 600

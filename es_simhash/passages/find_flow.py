@@ -30,7 +30,6 @@ from es_simhash.transport.retry_flow import refresh, search_texts
 
 _T = TypeVar("_T")
 
-
 # One id may stand in several indices, and in several shards of one.
 COPIES = 100
 

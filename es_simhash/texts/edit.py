@@ -49,10 +49,8 @@ def _normalise(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp]]:
 EXACT_UNITS = 1 << 15
 """Two texts of up to so many units each are compared exactly."""
 
-
 # The largest product of the lengths of two parts between anchors that are compared exactly.
 _EXACT_PART = 1 << 26
-
 
 # An anchor is a run of so many units; one of 16 runs is looked at, and anchors stand at least so many units apart.
 _RUN, _ONE_OF, _APART = 16, 16, 256
