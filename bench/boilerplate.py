@@ -43,8 +43,7 @@ from es_simhash.groups.assign import group_pairs
 from es_simhash.groups.rule import Resources
 from es_simhash.hashing import fingerprint_array
 from es_simhash.hashing.mask import Cutter, MaskPassage, mask_json
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 
 DISTANCE, SIMILAR, ROUNDS = 12, 0.8, 5
 SOURCES, PLAIN = 10, 2

@@ -22,7 +22,7 @@ from es_simhash import fingerprints
 from es_simhash.groups.content import Content
 from es_simhash.groups.rule import Grouping
 from es_simhash.ingest.decide import Decider, Draft
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 
 RIGHT, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 Truth = dict[tuple[str, str], float]

@@ -32,9 +32,7 @@ from quality import read_set
 from es_simhash.hashing import fingerprint_array
 from es_simhash.lookup.options import measure_of
 from es_simhash.quality import Truth
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import TextMeasure
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS, TextMeasure, compare_pairs
 
 RATES = (0.0, 0.01, 0.02, 0.05, 0.1)
 SHORTEST = 50

@@ -32,7 +32,7 @@ import numpy as np
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array, get_scheme
 from es_simhash.quality import Truth, evaluate, read_truth
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 
 SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
 METHODS = ("similar", "near", "identical", "noisy", "keywords", "minhash", "simhash2", "simhash3")

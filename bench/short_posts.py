@@ -25,8 +25,7 @@ from noise import known_similarity
 from quality import read_set
 
 from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, compare_pairs
 
 LETTERS, RUNS = TextMeasure("edit", "characters"), TextMeasure("jaccard", "characters")
 USUAL, SHORTER = get_scheme("shingles"), get_scheme("shingles", size=2)

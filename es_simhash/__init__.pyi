@@ -62,7 +62,7 @@ from .quality.stats import Stats
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html
 from .tables.tabular import Table, table
-from .texts.presets import PRESETS, Preset, get_preset
+from .texts.measures import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
 from .upkeep.check_flow import IndexCheck
 from .upkeep.follow_options import FollowReport

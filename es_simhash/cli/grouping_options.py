@@ -14,9 +14,7 @@ from es_simhash.groups.rule import RULES
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE
-from es_simhash.texts.measures import MEASURES, UNITS, Measure, Unit
-from es_simhash.texts.presets import PRESETS, get_preset
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, MEASURES, PRESETS, UNITS, Measure, Unit, get_preset
 
 _SHARE = click.FloatRange(0, 1)
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
 from es_simhash.client.async_methods.lookup import AsyncLookupMethods
-from es_simhash.client.async_methods.passages import AsyncPassageMethods
 from es_simhash.client.async_methods.quality import AsyncQualityMethods
 from es_simhash.client.async_methods.removal import AsyncRemovalMethods
-from es_simhash.client.async_methods.report import AsyncReportMethods
 from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 
 
 class AsyncSimHashClient(
     AsyncLookupMethods,
-    AsyncPassageMethods,
     AsyncGroupingMethods,
     AsyncRemovalMethods,
-    AsyncReportMethods,
     AsyncUpkeepMethods,
     AsyncQualityMethods,
 ):

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from es_simhash.client.sync_methods.grouping import GroupingMethods
 from es_simhash.client.sync_methods.lookup import LookupMethods
-from es_simhash.client.sync_methods.passages import PassageMethods
 from es_simhash.client.sync_methods.quality import QualityMethods
 from es_simhash.client.sync_methods.removal import RemovalMethods
-from es_simhash.client.sync_methods.report import ReportMethods
 from es_simhash.client.sync_methods.upkeep import UpkeepMethods
 
 
-class SimHashClient(
-    LookupMethods, PassageMethods, GroupingMethods, RemovalMethods, ReportMethods, UpkeepMethods, QualityMethods
-):
+class SimHashClient(LookupMethods, GroupingMethods, RemovalMethods, UpkeepMethods, QualityMethods):
     """
     Near-duplicate search through your own ``Elasticsearch`` or ``OpenSearch`` client.
 

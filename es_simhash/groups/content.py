@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from es_simhash.groups.rule import Grouping
     from es_simhash.texts.measures import Score
-    from es_simhash.texts.similarity import Shingles
+    from es_simhash.texts.shingles import Shingles
 
 
 # The formats of a field whose mapping names none.

@@ -18,7 +18,7 @@ from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
 from es_simhash.passages.contained import SMALLEST_CONTAINED
-from es_simhash.texts.similarity import shingle_sets
+from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits, read_each

@@ -25,7 +25,7 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, re
 from es_simhash.mapping.resolve_flow import agree, read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.presets import Preset
+from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
 from es_simhash.transport.names import Index, Key, check_index, document_key
@@ -34,7 +34,7 @@ from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
-    from es_simhash.texts.similarity import Shingles
+    from es_simhash.texts.shingles import Shingles
 
 
 BUCKETS = 200

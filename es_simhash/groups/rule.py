@@ -13,9 +13,7 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance, no_text_field
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import Preset, get_preset
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, WORD_SHINGLES, Preset, TextMeasure, check_bound, get_preset
 
 BY_ID = "id"
 LONGEST = "longest"
@@ -122,10 +120,6 @@ class Within:
         """Return it as the command line takes it."""
         return f"{self.field}:{self.span}"
 
-    def to_list(self) -> list[str]:
-        """Return the plain JSON values that stand in ``_meta``."""
-        return [self.field, self.span]
-
 
 def parse_within(value: Within | Sequence[str]) -> Within:
     """
@@ -219,7 +213,7 @@ class Grouping:
             "canonical": list(self.order),
             "similarity": self.similarity if is_usual else {"at_least": self.similarity, **self.measure.to_dict()},
             **({} if self.per is None else {"per": self.per}),
-            **({} if self.within is None else {"within": self.within.to_list()}),
+            **({} if self.within is None else {"within": [self.within.field, self.within.span]}),
         }
 
     @classmethod

@@ -20,8 +20,7 @@ from es_simhash.ingest.in_flight import ExistingDocument, InFlight
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.meta import check_text_fields
-from es_simhash.texts.measures import Measure, TextMeasure, Unit
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, TextMeasure, Unit, check_bound
 
 if TYPE_CHECKING:
     from es_simhash.groups.content import Content

@@ -65,7 +65,13 @@ class IngestLookups:
         self._is_demanded = request.lookups == "memory"
         file = request.file(context.prefix, settings)
         self._make = partial(
-            Resident, context, index, max_distance=max_distance, memory_bytes=request.most_bytes, file=file
+            Resident,
+            context,
+            index,
+            max_distance=max_distance,
+            memory_bytes=request.most_bytes,
+            by_number=settings.allows_scripts,
+            file=file,
         )
         self._has_file = file is not None and file.path.exists()
         self._resident: Resident | None = None

@@ -122,7 +122,7 @@ class Snapshot:
 
     def load(self, settings: IndexSettings) -> Flow[None]:
         """Open the point in time and read all fingerprints; raise SettingsChanged if *settings* have changed."""
-        resident = None if self._file is None else (yield from self._load_file(self._file))
+        resident = None if self._file is None else (yield from self._load_file(self._file, settings))
         started = self._context.clock()
         try:
             self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
@@ -148,10 +148,15 @@ class Snapshot:
             self._table = resident.table
             yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
 
-    def _load_file(self, file: MemoryFile) -> Flow[Resident]:
+    def _load_file(self, file: MemoryFile, settings: IndexSettings) -> Flow[Resident]:
         """Read the fingerprints of *file*, and of all operations since; leave them to the next call."""
         resident = Resident(
-            self._context, self._index, max_distance=self._max_distance, memory_bytes=self._memory_bytes, file=file
+            self._context,
+            self._index,
+            max_distance=self._max_distance,
+            memory_bytes=self._memory_bytes,
+            by_number=settings.allows_scripts,
+            file=file,
         )
         try:
             yield from resident.load()

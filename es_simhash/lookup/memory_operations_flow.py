@@ -60,10 +60,11 @@ def fingerprint_terms(name: str) -> dict[str, Any]:
     return {"terms": {"field": name, "size": PAGE, "order": {"_key": "asc"}, "execution_hint": "map"}}
 
 
-def broken_query(fields: Fields) -> dict[str, Any]:
-    """Return the query of documents that have block terms and no fingerprint."""
+def broken_query(fields: Fields, *, by_number: bool = False) -> dict[str, Any]:
+    """Return the query of documents that have block terms and no fingerprint, or are not to be read *by_number*."""
     blocks = [{"exists": {"field": each}} for each in fields.blocks]
-    missing = {"exists": {"field": fields.fingerprint}}
+    missing = {"exists": {"field": fields.value if by_number else fields.fingerprint}}
+    blocks += [{"exists": {"field": fields.fingerprint}}] if by_number else []
     return {"bool": {"must_not": missing, "should": blocks, "minimum_should_match": 1}}
 
 
@@ -81,10 +82,13 @@ def read_aggregations(answer: Mapping[str, Any], kind: ResidentFault) -> Mapping
     return found
 
 
-def read_fingerprints(digits: Sequence[str]) -> NDArray[np.uint64]:
-    """Return fingerprints as numbers; raise ResidentError unless each has 16 lower-case hex digits."""
+def read_fingerprints(keys: Sequence[str] | Sequence[int]) -> NDArray[np.uint64]:
+    """Return fingerprints, given as signed copies or as hex digits; raise ResidentError unless each has 16 of these."""
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
+    if keys and isinstance(keys[0], int):
+        return np.array(keys, np.int64).view(np.uint64)
+    digits = [str(each) for each in keys]
     joined = "".join(digits)
     if joined.strip("0123456789abcdef") or set(map(len, digits)) - {DIGITS}:
         wrong = (each for each in digits if len(each) != DIGITS or each.strip("0123456789abcdef"))
@@ -162,14 +166,23 @@ class Resident:
     """
     The fingerprints of all documents of an index that a search can show, and perhaps some that are gone.
 
-    *table*: the fingerprints. *file*: where they are left for the next run, and read from.
+    *table*: the fingerprints. *file*: where they are left for the next run, and read from. *by_number*: scripts may
+    read the signed copies, and so does this, because numbers take the server less time; where a document has none,
+    the fingerprints themselves.
 
     Cost: one search for each 50,000 documents at first; later one, with what is new, for each shard that was
     written to.
     """
 
     def __init__(
-        self, context: Context, index: Index, *, max_distance: int, memory_bytes: int, file: MemoryFile | None = None
+        self,
+        context: Context,
+        index: Index,
+        *,
+        max_distance: int,
+        memory_bytes: int,
+        by_number: bool,
+        file: MemoryFile | None = None,
     ) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
@@ -177,6 +190,7 @@ class Resident:
         self._index = index
         self._memory_bytes = memory_bytes
         self._max_distance = max_distance
+        self._by_number = by_number
         self.table = FingerprintTable(max_distance)
         self._readings: dict[Shard, ShardReading] = {}
         self._file = file
@@ -332,14 +346,19 @@ class Resident:
     def _body(self, wanted: Range) -> dict[str, Any]:
         fields = self._fields
         numbers = {"gte": wanted.first} if wanted.last is None else {"gte": wanted.first, "lte": wanted.last}
+        terms = fingerprint_terms(fields.fingerprint)
+        if self._by_number:
+            terms = {"terms": {"field": fields.value, "size": PAGE, "order": {"_key": "asc"}}}
         return {
             "size": 0,
             "query": {"bool": {"filter": [{"range": {"_seq_no": numbers}}]}},
             "track_total_hits": False,
             "aggs": {
-                "fingerprints": fingerprint_terms(fields.fingerprint),
+                "fingerprints": terms,
                 "last": {"max": {"field": "_seq_no"}},
-                "broken": {"filter": broken_query(fields)},
+                "not_numbers" if self._by_number else "broken": {
+                    "filter": broken_query(fields, by_number=self._by_number)
+                },
             },
         }
 
@@ -395,10 +414,13 @@ class Resident:
         found = None if answer.get("status") == GONE else read_aggregations(answer, "numbers")
         if found is None:
             return Page(asked, again=[asked], is_refused=True)
+        if "not_numbers" in found and found["not_numbers"]["doc_count"]:
+            self._by_number = False
+            return Page(asked, again=[asked])
+        if "broken" in found and found["broken"]["doc_count"]:
+            raise ResidentError("fingerprint")
         terms, last = found["fingerprints"], found["last"].get("value")
         values = read_fingerprints([each["key"] for each in terms["buckets"]])
-        if found["broken"]["doc_count"]:
-            raise ResidentError("fingerprint")
         last = NOTHING if last is None else int(last)
         again = asked.halves(last) if terms.get("sum_other_doc_count") else []
         self.table.add(values)

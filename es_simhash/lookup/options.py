@@ -14,12 +14,19 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
-from es_simhash.lookup.query import check_filter, check_source
+from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
-from es_simhash.texts.measures import WORD_SHINGLES, Measure, TextMeasure, Unit
-from es_simhash.texts.presets import Preset, get_preset
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY, check_bound
+from es_simhash.texts.measures import (
+    DEFAULT_SIMILARITY,
+    WORD_SHINGLES,
+    Measure,
+    Preset,
+    TextMeasure,
+    Unit,
+    check_bound,
+    get_preset,
+)
 from es_simhash.transport.answers import Gap, refusal_text
 from es_simhash.transport.names import Index, index_key
 from es_simhash.transport.protocol import status_of
@@ -247,20 +254,20 @@ class Sizes:
     shared_passing: int = 12_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Options:
     """The keyword arguments of the client's find methods, checked."""
 
     max_distance: int | None = None
     size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     exclude_ids: Iterable[str] = ()
     source: bool | Sequence[str] = False
     routing: str | None = None
     plan: LookupPlan | None = None
-    on_incomplete: OnIncomplete = "raise"
     verify: Verify | None = None
     preset: str | Preset | None = None
+    on_incomplete: OnIncomplete = "raise"
     sizes: Sizes = Sizes()
     verification: Verification | None = field(default=None, init=False)
 

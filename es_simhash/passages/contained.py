@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,8 @@ from es_simhash.arguments import check_number
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share, shared_shingles
-from es_simhash.passages.query import MOST_CANDIDATES
 from es_simhash.texts.measures import Score
-from es_simhash.texts.similarity import shingle_sets
-
-if TYPE_CHECKING:
-    from es_simhash.texts.similarity import Shingles
-
+from es_simhash.texts.shingles import Shingles, shingle_sets
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""
@@ -364,3 +359,7 @@ class AddsNothing:
 
     def _is_open(self, place: int, gone: Container[int]) -> bool:
         return place not in gone and place not in self._staying
+
+
+# Texts that are compared for one document: those that share most of its terms, the rarest first.
+MOST_CANDIDATES = 20

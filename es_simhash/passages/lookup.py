@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from es_simhash.arguments import check_choice, check_count, check_name, check_names
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.options import OnIncomplete, check_complete
-from es_simhash.lookup.query import check_filter
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
-from es_simhash.texts.similarity import check_bound
+from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits
 
 if TYPE_CHECKING:
-    from es_simhash.passages.compare import Question
-    from es_simhash.passages.pieces import Pieces
+    from es_simhash.passages.compare import Pieces, Question
 
 
 SHORTEST_RUN = 100
@@ -50,14 +49,14 @@ class PassageSizes:
     counted: int = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PassageOptions:
     """The keyword arguments of the client's methods for passages, checked."""
 
     min_contained: float = 0.8
     min_run: int = 200
     size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     exclude_ids: Iterable[str] = ()
     routing: str | None = None
     on_incomplete: OnIncomplete = "raise"
@@ -188,7 +187,7 @@ class Lookup:
 
     def pieces(self) -> Pieces | None:
         """Return the pieces of the text, if it is short enough to need them."""
-        from es_simhash.passages.pieces import cut_pieces  # noqa: PLC0415 -- loads numpy
+        from es_simhash.passages.compare import cut_pieces  # noqa: PLC0415 -- loads numpy
 
         return cut_pieces(self.text, min_contained=self.options.min_contained)
 

@@ -19,7 +19,7 @@ import numpy as np
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.quality.known_pairs import DUPLICATE
-from es_simhash.texts.compare_pairs import compare_pairs
+from es_simhash.texts.measures import compare_pairs
 
 Edit = Callable[[str, Random], str | None]
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n+)|.+$", re.DOTALL)

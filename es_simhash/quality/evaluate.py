@@ -24,10 +24,7 @@ from es_simhash.mapping.meta import check_max_distance
 from es_simhash.quality.known_pairs import Truth
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import Measure, TextMeasure, Unit
-from es_simhash.texts.presets import Preset, get_preset
-from es_simhash.texts.similarity import check_bound
+from es_simhash.texts.measures import Measure, Preset, TextMeasure, Unit, check_bound, compare_pairs, get_preset
 
 _SUFFIXES = (".png", ".svg", ".pdf")
 # Lower ends of the classes of length, in characters of the shorter text.

@@ -37,9 +37,7 @@ from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import WORD_SHINGLES, compare_texts
-from es_simhash.texts.presets import PRESETS
-from es_simhash.texts.similarity import Similarity
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.names import Index, check_index
 from es_simhash.transport.protocol import Compute, Flow

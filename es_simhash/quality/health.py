@@ -20,7 +20,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.quality.edits import count_scripts
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.similarity import shingle_set
+from es_simhash.texts.shingles import shingle_set
 
 FindingKind = Literal[
     "not_ready",

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.options import measure_of
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import PRESETS, Preset
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, TextMeasure
 
 
 @dataclass(frozen=True, slots=True)

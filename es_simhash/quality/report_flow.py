@@ -21,8 +21,7 @@ from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, R
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
 from es_simhash.quality.stats import Stats
 from es_simhash.quality.stats_flow import StatsOptions, read_stats
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import aggregate
 from es_simhash.transport.names import Index, document_key

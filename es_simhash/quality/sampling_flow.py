@@ -17,8 +17,7 @@ from es_simhash.lookup.options import Options
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.names import Index, Key
 from es_simhash.transport.pages_flow import Hits

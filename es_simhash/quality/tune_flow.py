@@ -21,7 +21,7 @@ from es_simhash.quality import tuning
 from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import RealPairs
 from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, Key, check_index, document_key, index_key

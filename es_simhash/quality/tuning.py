@@ -23,9 +23,7 @@ from es_simhash.quality.edits import EDITS, Edit, Scripts
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import WORD_SHINGLES
-from es_simhash.texts.presets import PRESETS, Preset
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, compare_pairs
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""

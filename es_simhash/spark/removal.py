@@ -20,7 +20,7 @@ from es_simhash.removal.plan_flow import count_shares, read_uuids
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
-from es_simhash.texts.similarity import DEFAULT_SIMILARITY
+from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import Flow
 from es_simhash.transport.retry_flow import now
 

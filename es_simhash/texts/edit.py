@@ -13,18 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from es_simhash.hashing.characters import PIECE, SEPARATOR, letter_counts, normalise_batch, split_long
-from es_simhash.texts.similarity import cut_units, text_batches
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from es_simhash.texts.similarity import Shingles
+from es_simhash.texts.shingles import Shingles, cut_units, text_batches
 
 
 def letters_of(texts: Sequence[str]) -> list[Shingles]:

@@ -1,5 +1,5 @@
 """
-How the texts of near-duplicates are measured: what is counted of which unit. No text is read here.
+How the texts of near-duplicates are measured: what is counted of which unit; presets. No text is read here.
 
 A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for
 edits the units in their order. A prepared text of one measure means nothing to another.
@@ -11,22 +11,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.arguments import check_choice
+from es_simhash.arguments import check_choice, check_number
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.texts.similarity import Similarity, compare_shingles, shingle_sets, word_hashes
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from es_simhash.texts.similarity import Shingles
+    from es_simhash.texts.shingles import Shingles
 
 
 Measure = Literal["jaccard", "containment", "edit"]
 Unit = Literal["words", "characters"]
 MEASURES: tuple[str, ...] = get_args(Measure)
 UNITS: tuple[str, ...] = get_args(Unit)
+
+
+DEFAULT_SIMILARITY = 0.8
+"""The smallest similarity that counts as the same text, where nothing else is given or recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """
+    How much of two texts is the same.
+
+    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in
+    punctuation and case at most.
+    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
+    """
+
+    jaccard: float
+    containment: float
+
+
+def check_bound(bound: Any, *, name: str = "verify") -> float:
+    """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
+    return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +103,8 @@ class TextMeasure:
         if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
             texts = convert(texts)
         if self.unit == "words":
+            from es_simhash.texts.shingles import shingle_sets, word_hashes  # noqa: PLC0415 - loads numpy
+
             return word_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
         from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
@@ -95,6 +120,8 @@ class TextMeasure:
         # No two sets share more than the smaller has.
         if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
             return Score(0.0, 0.0)
+        from es_simhash.texts.shingles import compare_shingles  # noqa: PLC0415 - loads numpy
+
         same = compare_shingles(first, second)
         return Score(same.containment if self.measure == "containment" else same.jaccard, same.containment)
 
@@ -122,5 +149,101 @@ def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> S
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
+    from es_simhash.texts.shingles import compare_shingles  # noqa: PLC0415 - loads numpy
+
     measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
     return compare_shingles(*measure.prepare([first, second]))
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """
+    A scheme, a max_distance and a verification bound that were measured together.
+
+    Attributes:
+        name:
+            ``identical``, ``near``, ``similar`` or ``noisy``.
+        scheme:
+            Id of the scheme whose fingerprints it was measured with.
+        max_distance:
+            Largest distance of a candidate for verification, in bits.
+        similarity:
+            Smallest similarity of what is kept, 0 to 1.
+        meaning:
+            What it finds, in a few words.
+        measure, unit:
+            What the similarity is: see :class:`~es_simhash.Verification`.
+    """
+
+    name: str
+    scheme: str
+    max_distance: int
+    similarity: float
+    meaning: str
+    measure: Measure = "jaccard"
+    unit: Unit = "words"
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("identical", "shingles-2", 3, 1.0, "the same words; punctuation, case, width and layout may differ"),
+        Preset("near", "shingles-2", 8, 0.9, "the same text with a few words changed"),
+        Preset("similar", "shingles-2", 12, 0.8, "the same text, edited, cut or with something added"),
+        Preset(
+            "noisy",
+            "shingles-2",
+            16,
+            0.9,
+            "the same text with wrong letters: scans, transcripts, typing errors",
+            "edit",
+            "characters",
+        ),
+    )
+}
+"""The presets by name, that of the smallest distance first."""
+
+
+def get_preset(preset: str | Preset) -> Preset:
+    """
+    Return the preset of that name.
+
+    Raises:
+        TypeError: If *preset* is neither a name nor a preset.
+        InvalidInputError: If there is none of that name.
+
+    Examples:
+        >>> get_preset("similar").max_distance
+        12
+    """
+    if isinstance(preset, Preset):
+        return preset
+    if not isinstance(preset, str):
+        raise WrongTypeError(f"preset must be a name, not {type(preset).__name__}")
+    if preset not in PRESETS:
+        raise InvalidInputError(f"unknown preset {shorten(preset)}: give one of {', '.join(PRESETS)}")
+    return PRESETS[preset]
+
+
+def compare_pairs(
+    texts: Sequence[str],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    *,
+    measure: TextMeasure = WORD_SHINGLES,
+    bound: float = 0.0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return similarity and containment of the texts at *left* with those at *right*, pair by pair.
+
+    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8
+    bytes for each distinct shingle, or each unit, of a text that occurs in a pair.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    ends = list(zip(left.tolist(), right.tolist(), strict=True))
+    places = sorted({place for pair in ends for place in pair})
+    prepared = dict(zip(places, measure.prepare([texts[place] for place in places]), strict=True))
+    found = [measure.compare(prepared[first], prepared[second], bound=bound) for first, second in ends]
+    containments = [np.nan if each.containment is None else each.containment for each in found]
+    return np.array([each.similarity for each in found], np.float64), np.array(containments, np.float64)

@@ -17,8 +17,7 @@ from es_simhash.groups.settings_flow import find_field
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.texts.measures import TextMeasure
-from es_simhash.texts.similarity import check_bound
+from es_simhash.texts.measures import TextMeasure, check_bound
 
 DAY = 86_400_000
 FULL = Grouping(

@@ -44,6 +44,23 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
     assert tagged(found["memory"])
 
 
+def test_a_document_without_the_signed_copy_is_read(server, index, simhash, client, call, monkeypatch):
+    """Another program may leave it out; without any fingerprint, though with its blocks, a document is refused."""
+    monkeypatch.setattr(reading, "PAGE", 16)
+    simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
+    found = texts(40, seed=3)
+    fill(server, index, [fingerprint(each) for each in found[:20]])
+    documents = [fingerprint_fields(fingerprint(each), value=False) for each in found[20:]]
+    put(server, index, [{"_id": f"bare{number}", **each} for number, each in enumerate(documents)])
+    given = [{"_id": f"n{number:03d}", "body": text} for number, text in enumerate(found)]
+    options = {"max_distance": 3, "batch": 10, "lookups": "memory"}
+    assert len(tagged(ingest_in_batches(client, call, index, given, **options))) == 40
+    del documents[0]["simhash"]["fingerprint"]
+    put(server, index, [{"_id": "broken", **documents[0]}])
+    with pytest.raises(InvalidInputError, match="fingerprint"):
+        ingest_in_batches(client, call, index, given, **options)
+
+
 def test_what_others_do_meanwhile_is_seen(server, index, simhash, client, call):
     """New documents, changed and deleted ones, an index that a rollover makes, and one that is created again."""
     first, alias = f"{index}-a", f"{index}-alias"

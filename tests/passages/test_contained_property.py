@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.passages import contained as join
 from es_simhash.passages.contained import AddsNothing, ContainmentMeasure, SharedTerms, find_container, find_containers
-from es_simhash.texts.similarity import shingle_sets
+from es_simhash.texts.shingles import shingle_sets
 from tests.passages.test_passages_property import _covered
 
 BOUND = 0.95

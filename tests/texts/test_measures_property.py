@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.texts import edit
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import TextMeasure
+from es_simhash.texts.measures import TextMeasure, compare_pairs
 from tests import reference
 
 TEXTS = st.one_of(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.texts.compare_pairs import compare_pairs
-from es_simhash.texts.measures import compare_texts
-from es_simhash.texts.similarity import shingle_set, shingle_sets
+from es_simhash.texts.measures import compare_pairs, compare_texts
+from es_simhash.texts.shingles import shingle_set, shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(
@@ -44,7 +43,7 @@ def test_many_pairs_at_once(texts, data):
 def test_many_texts_are_cut_like_each_alone(texts, batch):
     """However many are cut together."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("es_simhash.texts.similarity._BATCH", batch)
+        patch.setattr("es_simhash.texts.shingles._BATCH", batch)
         found = shingle_sets(texts)
     assert [each.tolist() for each in found] == [shingle_set(text).tolist() for text in texts]
 

@@ -209,13 +209,17 @@ class FakeServer:
             found = [each for each in held.values() if each["version"][0] >= wanted["gte"]]
         else:
             found = [each for id_, each in held.items() if is_match(body["query"], id_, each["source"])]
-        digits = sorted({value_of(each["source"], "simhash.fingerprint") for each in found} - {None})
-        size = body["aggs"]["fingerprints"]["terms"]["size"]
+        terms = body["aggs"]["fingerprints"]["terms"]
+        keys = sorted({value_of(each["source"], terms["field"]) for each in found} - {None})
+        if terms["field"] == "simhash.value":
+            keys = sorted(map(int, keys))
+        size = terms["size"]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         results = {
-            "fingerprints": {"buckets": [{"key": each} for each in digits[:size]], "sum_other_doc_count": 0},
+            "fingerprints": {"buckets": [{"key": each} for each in keys[:size]], "sum_other_doc_count": 0},
             "last": {"value": max((each["version"][0] for each in found), default=None)},
             "broken": {"doc_count": 0},
+            "not_numbers": {"doc_count": 0},
         }
         return {**self._page([]), "_shards": shards, "aggregations": results}
 

@@ -19,8 +19,7 @@ from es_simhash.cli.records import Reader
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.files import refuse_output
-from es_simhash.texts.measures import MEASURES, UNITS
-from es_simhash.texts.presets import PRESETS, get_preset
+from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, get_preset
 
 
 @options.manual(

@@ -1,23 +1,27 @@
-"""Methods that look something up in an index: near-duplicates, plans, one fingerprint."""
+"""Methods that look something up in an index: near-duplicates, shared passages, plans, one fingerprint."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from os import PathLike
 
-from es_simhash.client.base import Filter, SyncBase
+from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find_flow as finding
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupRequest, Lookups, OnIncomplete, Options, Verify
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
-from es_simhash.texts.presets import Preset
+from es_simhash.lookup.query import Filter
+from es_simhash.passages import find_flow as passages
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import PassageOptions
+from es_simhash.texts.measures import Preset
 from es_simhash.transport.names import Index
 
 
 class LookupMethods(SyncBase):
-    """Lookups."""
+    """Lookups of near-duplicates and of passages."""
 
     def find_near_dups(
         self,
@@ -91,18 +95,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        options = Options(
-            max_distance=max_distance,
-            size=size,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-            verify=verify,
-            preset=preset,
-            on_incomplete=on_incomplete,
-        )
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
         return self._run(finding.find(self._context, index, text, fingerprint, options))
 
     def find_near_dups_of(
@@ -131,18 +124,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        options = Options(
-            max_distance=max_distance,
-            size=size,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-            verify=verify,
-            preset=preset,
-            on_incomplete=on_incomplete,
-        )
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
         return self._run(find_of(self._context, index, id, options))
 
     def find_near_dups_many(
@@ -181,18 +163,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
             IncompleteSearchError: The same, because shards do not answer.
         """
-        options = Options(
-            max_distance=max_distance,
-            size=size,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-            verify=verify,
-            preset=preset,
-            on_incomplete=on_incomplete,
-        )
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
         return self._run(
             find_many(
                 self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes, memory_file)
@@ -224,18 +195,7 @@ class LookupMethods(SyncBase):
 
         *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
         """
-        options = Options(
-            max_distance=max_distance,
-            size=size,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-            verify=verify,
-            preset=preset,
-            on_incomplete=on_incomplete,
-        )
+        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
         request = LookupRequest(lookups, memory_bytes, memory_file)
         return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
 
@@ -261,14 +221,7 @@ class LookupMethods(SyncBase):
         Raises:
             IncompleteSearchError: After the last one, if some may be missing.
         """
-        options = Options(
-            max_distance=max_distance,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-        )
+        options = Options(max_distance, None, filter, exclude_ids, source, routing, plan)
         return self._stream(finding.scan(self._context, index, text, fingerprint, options))
 
     def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
@@ -297,3 +250,129 @@ class LookupMethods(SyncBase):
                 different fingerprints.
         """
         return self._run(read_fingerprint(self._context, index, id, routing))
+
+    def find_passages(
+        self,
+        index: Index,
+        text: str,
+        *,
+        min_contained: float = 0.8,
+        min_run: int = 200,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        routing: str | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> Overlaps:
+        """
+        Return every document of *index* that shares a run of at least min_run letters with *text*, and such passages.
+
+        Documents that contain most of the text, or of which the text contains most, are found too: all of those that
+        share a run of 100 letters with it, and most others. The index needs passages
+        (``create_index(..., passages=True)``). Letters are counted without spaces and punctuation; a Chinese character
+        or a Hangul syllable counts 2.5, kana 4/3. Cost: one search that brings the texts of the candidates, a second
+        one for a text of up to 48 words or 80 Chinese characters, a few more where there are more than 100; once a
+        minute another, whether all documents have their passages.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text:
+                The text, of any length.
+            min_contained:
+                Smallest share of the shingles of the text that a document has, or the reverse, for it to be returned
+                without such a run; 0 to 1.
+            min_run:
+                Smallest number of letters of a shared run, at least 100; 80 Chinese characters at least.
+            size:
+                Most documents returned, those with the largest share; ``None`` for all.
+            filter:
+                A query, or a list of queries, that the documents also match.
+            exclude_ids:
+                Ids of documents to leave out.
+            routing:
+                Routing value that restricts the search.
+            on_incomplete:
+                ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
+
+        Returns:
+            :class:`Overlaps`, ordered by the larger of contained and contains; empty if there are none. Documents
+            whose text was changed without their passages are named in ``stale``.
+
+        Raises:
+            IncompleteSearchError: If documents may be missing: some have no passages yet, shards failed, a text could
+                not be read, or more than 10,000 share only passages that very many have (:meth:`stream_passages`
+                reads them).
+            MappingError: If an index has no passages.
+            TypeError: If an argument has the wrong type.
+            InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
+        """
+        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        return self._run(passages.find(self._context, index, text, options))
+
+    def find_passages_of(
+        self,
+        index: Index,
+        id: str,
+        *,
+        min_contained: float = 0.8,
+        min_run: int = 200,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        routing: str | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> Overlaps:
+        """
+        Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
+
+        *routing* only says which document is meant, where several have that id. Cost: one search more, for that
+        document.
+
+        Raises:
+            InvalidInputError: If there is no such document with a text, or several of that id have different texts.
+        """
+        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        return self._run(passages.find_of(self._context, index, id, options))
+
+    def find_passages_many(
+        self,
+        index: Index,
+        texts: Iterable[str],
+        *,
+        min_contained: float = 0.8,
+        min_run: int = 200,
+        size: int | None = None,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        routing: str | None = None,
+        on_incomplete: OnIncomplete = "raise",
+    ) -> list[Overlaps | Exception]:
+        """
+        Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
+
+        Cost: one lookup after another.
+        """
+        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        return self._run(passages.find_many(self._context, index, texts, options))
+
+    def stream_passages(
+        self,
+        index: Index,
+        text: str,
+        *,
+        min_contained: float = 0.8,
+        min_run: int = 200,
+        filter: Filter = None,
+        exclude_ids: Iterable[str] = (),
+        routing: str | None = None,
+    ) -> Generator[Overlap, None, None]:
+        """
+        Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.
+
+        Raises:
+            IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
+                others may be missing.
+        """
+        options = PassageOptions(min_contained, min_run, None, filter, exclude_ids, routing)
+        return self._stream(passages.stream(self._context, index, text, options))

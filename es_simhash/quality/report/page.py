@@ -18,7 +18,7 @@ from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
 from es_simhash.removal.review_page import excerpt
 from es_simhash.tables.notebook import Child, Html, element, join, user_text
-from es_simhash.texts.presets import PRESETS
+from es_simhash.texts.measures import PRESETS
 from es_simhash.texts.worddiff import word_diff
 
 WIDEST_SEARCH = 1_000

@@ -9,46 +9,22 @@ shortest run that reaches 15: three words of English or five characters of Chine
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
-from es_simhash.arguments import check_number
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
 from es_simhash.errors import WrongTypeError, shorten
+from es_simhash.hashing.characters import PIECE, SEPARATOR, is_unspaced, normalise_batch, split_long
+from es_simhash.texts.measures import Similarity
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Shingles = NDArray[np.uint64]
-
-
-DEFAULT_SIMILARITY = 0.8
-"""The smallest similarity that counts as the same text, where nothing else is given or recorded."""
+Shingles = NDArray[np.uint64]
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
-_WORD, _UNSPACED, _SHINGLE = 5, 3, 15
+WORD, CHARACTER, SHINGLE = 5, 3, 15
 # Texts are cut together up to so many characters.
 _BATCH = 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """
-    How much of two texts is the same.
-
-    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in
-    punctuation and case at most.
-    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
-    """
-
-    jaccard: float
-    containment: float
-
-
-def check_bound(bound: Any, *, name: str = "verify") -> float:
-    """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
-    return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
 def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
@@ -59,8 +35,6 @@ def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
     a hash is below one in a million even for texts of a million words. *piece*: characters that are normalised at
     once; by default 1,048,576.
     """
-    import numpy as np  # noqa: PLC0415 - numpy takes longer to load than all the rest
-
     if not isinstance(text, str):
         raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
     hashes, counts = _hash_words(text, piece)
@@ -78,8 +52,6 @@ def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
 
 def word_hashes(texts: Sequence[str]) -> list[Shingles]:
     """Return the words of each text in their order, as 64-bit hashes."""
-    import numpy as np  # noqa: PLC0415
-
     hashed = map(_hash_batch, text_batches(texts))
     return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
 
@@ -105,14 +77,6 @@ def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArr
     Return the hash of every word of *texts*, what it counts, and for each text the number of the word after
     its last.
     """
-    import numpy as np  # noqa: PLC0415
-
-    from es_simhash.hashing.characters import (  # noqa: PLC0415
-        SEPARATOR,
-        is_unspaced,
-        normalise_batch,
-    )
-
     if len(texts) == 1:
         hashes, counts = _hash_words(texts[0], None)
         return hashes, counts, np.array([hashes.size])
@@ -130,8 +94,6 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     A shingle is the shortest run of units (words or characters) whose *counts* reach 15; a text without such a
     run is one shingle. *ends*: for each text the number of the unit after its last.
     """
-    import numpy as np  # noqa: PLC0415
-
     if not hashes.size:
         return [hashes] * ends.size
     starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
@@ -149,13 +111,11 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
 
 def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
-    import numpy as np  # noqa: PLC0415
-
     passed = np.cumsum(counts)
-    wanted = passed - counts + _SHINGLE
+    wanted = passed - counts + SHINGLE
     # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
     last = np.full(counts.size, counts.size)
-    most, fewest = (-(-_SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
+    most, fewest = (-(-SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
     for beyond in range(min(most, counts.size) - 1, fewest - 2, -1):
         is_beyond = passed[beyond:] >= wanted[: counts.size - beyond]
         np.copyto(last[: counts.size - beyond], np.arange(beyond, counts.size), where=is_beyond)
@@ -164,8 +124,6 @@ def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.
 
 
 def _distinct(shingles: Shingles) -> Shingles:
-    import numpy as np  # noqa: PLC0415
-
     if not shingles.size:
         return shingles
     shingles.sort()
@@ -178,15 +136,6 @@ def _distinct(shingles: Shingles) -> Shingles:
 
 def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
     """Return the hash of every word of *text*, and what the word counts."""
-    import numpy as np  # noqa: PLC0415
-
-    from es_simhash.hashing.characters import (  # noqa: PLC0415
-        PIECE,
-        SEPARATOR,
-        is_unspaced,
-        split_long,
-    )
-
     found = []
     rest = np.empty(0, np.uint32)
     for part in split_long(text, piece=PIECE if piece is None else piece):
@@ -205,11 +154,6 @@ def _hash_piece(
     codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]
 ) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
     """Return the hash of every word, what it counts, and where it starts."""
-    import numpy as np  # noqa: PLC0415
-    import xxhash  # noqa: PLC0415
-
-    from es_simhash.hashing.characters import SEPARATOR  # noqa: PLC0415
-
     spaced = ~unspaced & (codes != SEPARATOR)
     starts = spaced.copy()
     starts[1:] &= ~spaced[:-1]
@@ -218,13 +162,11 @@ def _hash_piece(
     hashes = codes[places].astype(np.uint64)
     words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
     hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
-    return hashes, np.where(single, _UNSPACED, _WORD), places
+    return hashes, np.where(single, CHARACTER, WORD), places
 
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
     """Return one hash for each run of units; it depends on the units and on their order."""
-    import numpy as np  # noqa: PLC0415
-
     result = lengths.astype(np.uint64)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (0, 0)
     for place in range(longest):
@@ -239,8 +181,6 @@ def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) 
 
 def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
     """Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle."""
-    import numpy as np  # noqa: PLC0415
-
     if not first.size or not second.size:
         return Similarity(0.0, 0.0)
     shared = int(np.intersect1d(first, second, assume_unique=True).size)
