@@ -5,8 +5,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import normalise_with_positions
-from es_simhash.passages.compare import Question, compare_passages
-from es_simhash.passages.pieces import cut_pieces
+from es_simhash.passages.compare import Question, compare_passages, cut_pieces
 from es_simhash.texts.measures import compare_texts
 from tests import reference
 from tests.hashing.test_oracle_property import TEXTS
