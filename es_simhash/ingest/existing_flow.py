@@ -19,7 +19,7 @@ from es_simhash.groups.contents_flow import fetch_contents
 from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.in_flight import ExistingDocument
+from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.lookup.find_many_flow import Batch
 from es_simhash.lookup.memory_operations_flow import Resident
@@ -189,7 +189,7 @@ class Existing:
     lookup is incomplete.
     """
 
-    near: Mapping[int, Sequence[ExistingDocument]] = field(default_factory=dict)
+    near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
@@ -290,11 +290,11 @@ class ExistingLookup:
         )
         return contents
 
-    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[ExistingDocument]:
+    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:
         # A document that was deleted since the lookup has no content.
         there = [each for each in found if contents is None or each.key in contents]
         return [
-            ExistingDocument(
+            Document(
                 each.id,
                 each.fingerprint,
                 self._group_lookups.group_of(each) or each.id,
@@ -307,7 +307,7 @@ class ExistingLookup:
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
-    def _other_canonicals(self, found: Iterable[Sequence[ExistingDocument]]) -> Flow[dict[str, int]]:
+    def _other_canonicals(self, found: Iterable[Sequence[Document]]) -> Flow[dict[str, int]]:
         """Return the fingerprints of the canonicals of members that were found."""
         groups = {each.group for near in found for each in near if each.group != each.id}
         if not groups:
