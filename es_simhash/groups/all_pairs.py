@@ -151,27 +151,14 @@ def near_pairs(
 
     The same fingerprints are yielded in the same order whatever the number of threads and the bound; how many are in
     one part may differ. Equal values make pairs with each other: collapse them first (``numpy.unique``) where there may
-    be many. Memory: 8 bytes a fingerprint where they are sorted and distinct, else 24, *memory_bytes*, and 100 MB.
+    be many. *threads*: by default one for each core. *memory_bytes*: what all threads together sort at once; less than
+    8 bytes a fingerprint and thread costs time, and fingerprints that agree in the first bits of a key are not divided,
+    even beyond it. Memory: 8 bytes a fingerprint where they are sorted and distinct, else 24, *memory_bytes*, and
+    100 MB.
 
-    Args:
-        values:
-            Fingerprints, ``numpy.uint64``.
-        max_distance:
-            Largest distance of a pair in bits, inclusive, 0 to 64.
-        threads:
-            How many threads search; by default one for each core.
-        memory_bytes:
-            How much is sorted at once by all threads together, in bytes. Less than 8 bytes a fingerprint and thread
-            costs time. Fingerprints that agree in the first bits of a key are not divided, even beyond this bound.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If it is out of range.
-
-    Examples:
-        >>> [found] = near_pairs(np.array([0, 7, 1 << 63], np.uint64), 2)
-        >>> found.left.tolist(), found.right.tolist(), found.distance.tolist()
-        ([0], [2], [1])
+    >>> [found] = near_pairs(np.array([0, 7, 1 << 63], np.uint64), 2)
+    >>> found.left.tolist(), found.right.tolist(), found.distance.tolist()
+    ([0], [2], [1])
     """
     check_max_distance(max_distance)
     values = np.ascontiguousarray(values, np.uint64)

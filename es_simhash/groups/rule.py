@@ -120,10 +120,6 @@ class Within:
         """Return it as the command line takes it."""
         return f"{self.field}:{self.span}"
 
-    def to_list(self) -> list[str]:
-        """Return the plain JSON values that stand in ``_meta``."""
-        return [self.field, self.span]
-
 
 def parse_within(value: Within | Sequence[str]) -> Within:
     """
@@ -217,7 +213,7 @@ class Grouping:
             "canonical": list(self.order),
             "similarity": self.similarity if is_usual else {"at_least": self.similarity, **self.measure.to_dict()},
             **({} if self.per is None else {"per": self.per}),
-            **({} if self.within is None else {"within": self.within.to_list()}),
+            **({} if self.within is None else {"within": [self.within.field, self.within.span]}),
         }
 
     @classmethod

@@ -131,9 +131,7 @@ def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
     change, recorded = Regrouping.read(own), Grouping.read(own)
     if change is None and recorded is None:
         return grouping.put(own.extra)
-    if change is None and recorded == grouping:
-        return None
-    if change is not None and change.new == grouping:
+    if (recorded if change is None else change.new) == grouping:
         return None
     return Regrouping(recorded, grouping).put(own.extra)
 

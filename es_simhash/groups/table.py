@@ -34,7 +34,7 @@ _MIDDLE = LAST_OF_NANOS // 2
 Columns = dict[str, NDArray[Any]]
 
 
-class ColumnReader:
+class _ColumnReader:
     """A reader of hits into columns; without *grouping*, of fingerprints and ids alone."""
 
     def __init__(
@@ -65,10 +65,6 @@ class ColumnReader:
         """Names of the columns that decide the canonical order before the id, the first one first."""
         return [f"rank{number}" for number in range(len(self._keys))]
 
-    @property
-    def _measures_texts(self) -> bool:
-        return any(key.kind == "longest" for key in self._keys)
-
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""
         names: list[Any] = [self._fields.fingerprint]
@@ -80,7 +76,7 @@ class ColumnReader:
             more += [self._within.field] if self._within else []
             for name in dict.fromkeys(more):
                 names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
-            if self._measures_texts:
+            if any(key.kind == "longest" for key in self._keys):
                 source = sorted({name for fields in self._text_fields.values() for name in fields})
         return {"docvalue_fields": names, "_source": source}
 
@@ -165,20 +161,10 @@ class Row:
 
 class Table:
     """
-    Collects what grouping needs from hits.
+    Collects what *grouping* needs from hits; ``None`` where documents are not grouped.
 
-    Args:
-        prefix:
-            Name of the object that holds the fields.
-        grouping:
-            How documents are grouped; decides which columns are kept in addition to fingerprint and id. ``None`` where
-            they are not grouped.
-        dates:
-            Which of the fields that the grouping reads are dates.
-        text_fields:
-            For the order ``"longest"``: fields of the text, by name of the index.
-        resources:
-            What the search for pairs may use.
+    *dates*: which of the fields that it reads are dates. *text_fields*, by name of the index: for the order
+    ``"longest"``.
     """
 
     def __init__(
@@ -193,7 +179,7 @@ class Table:
         self._resources = resources or Resources()
         self._fingerprint = Fields(prefix).fingerprint
         self._grouping = grouping
-        self._reader = ColumnReader(prefix, grouping, dates=dates, text_fields=text_fields or {})
+        self._reader = _ColumnReader(prefix, grouping, dates=dates, text_fields=text_fields or {})
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[Columns] = []
@@ -243,26 +229,14 @@ class Table:
         return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))
 
     def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
-        """
-        Return the places of the documents that may have a neighbour, by all that decides but their texts.
-
-        Args:
-            max_distance:
-                Largest distance in bits, inclusive; by default that of the grouping.
-        """
+        """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
         if max_distance is None:
             max_distance = self._needed_grouping().max_distance
         order = np.arange(self._count)
         return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance, self._resources))
 
     def group(self, texts: Texts | None = None) -> Groups:
-        """
-        Return the groups that the rule makes of the documents.
-
-        Args:
-            texts:
-                The texts of those that have candidates, where the grouping compares texts.
-        """
+        """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
         grouping, columns = self._needed_grouping(), self._columns()
         if (texts is None) != (grouping.similarity is None):
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")

@@ -32,9 +32,8 @@ other keeps; the run that checks last finds its canonical gone, and creates its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_output
@@ -69,13 +68,12 @@ def apply_removal(
 ) -> Flow[bool]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
-
-    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups
-    are corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for
-    every 200 lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for
-    every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an
-    error, the archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges
-    each line by the present index, and writes nothing, no archive either.
+    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
+    corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
+    lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for every 1,000
+    canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
+    archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges each line by the
+    present index, and writes nothing, no archive either.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
@@ -97,14 +95,14 @@ def apply_removal(
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
         if standing:
             yield from _check_guards(plan, writer, view, standing, sizes)
-        removals = plan.removals()
+        batches = plan.batches(sizes.removed)
         done = 0
         gone: set[str] = set()
         restored: set[str] = set()
         deleted = 0
         batch = _Batch(plan, writer)
         with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
-            while lines := (yield Compute(_take, (removals, sizes.removed))):
+            while lines := (yield Compute(next, (batches, ()))):
                 records = yield from batch.carry_out(lines)
                 batch = _Batch(plan, writer)
                 deleted += sum(record.action == "deleted" for record in records)
@@ -138,8 +136,8 @@ def _judge_all(
     held: ArchivedKeys = yield Compute(ArchivedKeys, (archive, plan.sha256))
     if standing:
         yield from _check_guards(plan, held, view, standing, sizes)
-    is_done, done, removals = True, 0, plan.removals()
-    while lines := (yield Compute(_take, (removals, sizes.removed))):
+    is_done, done, batches = True, 0, plan.batches(sizes.removed)
+    while lines := (yield Compute(next, (batches, ()))):
         records: dict[int, DuplicateResult] = {}
         fitting, items = yield from _read(plan, lines, records, with_source=False)
         _, to_delete = _judge(fitting, items, held, records)
@@ -165,10 +163,6 @@ def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str
                 f"the plan is for {', '.join(other)}, which does not exist any more: plan again"
             ) from error
     return view
-
-
-def _take(removals: Iterator[PlannedRemoval], most: int) -> list[PlannedRemoval]:
-    return list(islice(removals, most))
 
 
 def _check_guards(
@@ -199,16 +193,14 @@ def _count_done(
 ) -> Flow[tuple[int, Counter[str]]]:
     """
     Return how many lines an earlier run has carried out, and how many of these have each protected value.
-
-    A document that was archived, and that the server then refused to delete, is still to be removed. Only
-    documents in this archive are read, or with *everywhere* all of the plan: a run with another archive may have
-    deleted them.
+    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
+    this archive are read, or with *everywhere* all of the plan: a run with another archive may have deleted them.
     """
     done, by_value = 0, Counter[str]()
     if not len(writer) and not everywhere:
         return done, by_value
-    removals = plan.removals()
-    while lines := (yield Compute(_take, (removals, sizes.removed))):
+    batches = plan.batches(sizes.removed)
+    while lines := (yield Compute(next, (batches, ()))):
         lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
         items = yield from read_documents([each.document.key for each in lines])
         for each in lines:
@@ -283,16 +275,9 @@ class _Batch:
         """Put the documents into the archive, except those that are there; return all of them."""
         at = yield Compute(now)
         archived = {
-            each.document.key: Archived(
-                each.document.index,
-                each.document.id,
-                each.document.routing,
-                items[each.document.key]["_source"],
-                each.canonical.key,
-                self._plan.sha256,
-                at,
-            )
+            key: Archived(*key, items[key]["_source"], each.canonical.key, self._plan.sha256, at)
             for each in lines
+            for key in [each.document.key]
         }
         fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
         names = tuple(sorted(self._plan.header.index_uuids))

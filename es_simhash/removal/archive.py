@@ -81,8 +81,6 @@ def _split(line: str) -> tuple[dict[str, Any], str]:
 
 
 CHUNK = 1 << 20
-
-
 ADVICE = "give a file that es-simhash apply has made"
 
 
@@ -90,7 +88,6 @@ ADVICE = "give a file that es-simhash apply has made"
 class ArchiveSummary:
     """
     What a whole reading of an archive found.
-
     *lines* and *size* (bytes) count whole members. *is_cut*: an incomplete member follows, with *cut_lines* whole
     lines; *lacks_lines*: lines of it may be missing. *plans*: SHA-256 of each plan that the lines name.
     """
@@ -128,9 +125,8 @@ def cut_sentence(found: ArchiveSummary) -> str:
 def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archived]:
     """
     Yield each line of the archive; arguments and errors are those of :func:`check_archive`.
-
-    With *allow_cut*, the whole lines of an incomplete last member are included. Damage is noticed when it is
-    reached: call :func:`check_archive` first if nothing may be done with the lines before it.
+    With *allow_cut*, the whole lines of an incomplete last member are included. Damage is noticed when it is reached:
+    call :func:`check_archive` first if nothing may be done with the lines before it.
     """
     yield from ArchiveReader(Path(path), allow_cut=allow_cut).read()
 
@@ -234,11 +230,7 @@ class _CutError(Exception):
 
 
 EMPTY = gzip.compress(b"", mtime=0)
-
-
 PART = 1 << 20
-
-
 HEADER = 10  # bytes before the data of a member of ours; other programs may write a longer one
 
 
@@ -340,7 +332,6 @@ def _is_new(path: Path) -> bool:
 class ArchiveWriter(ArchivedKeys):
     """
     Appends to the archive of one plan, which is locked against other processes; a context manager.
-
     The file is made if it does not exist. An incomplete last member is moved to a file beside it, with a warning.
     InvalidInputError means: damaged, of another plan (*plan* is a SHA-256), in use, or not writable.
     """

@@ -38,7 +38,6 @@ BATCH = 500
 Judge = Callable[[Sequence[Candidate]], Flow[list[int | str]]]
 """
 Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none.
-
 ``filtered``: the document stays, whatever contains it. Any other reason is about the pair alone.
 """
 
@@ -47,9 +46,7 @@ Compares the present texts of documents; returns of each the number of its line 
 class Found:
     """
     The documents that would be removed, as numbers of lines in the plan.
-
-    *found*: how many may be removed, before their present texts are compared. *left_out*: how many stay, by
-    reason.
+    *found*: how many may be removed, before their present texts are compared. *left_out*: how many stay, by reason.
     """
 
     lines: list[int]
@@ -62,10 +59,9 @@ def find_contained(
 ) -> Flow[Found]:
     """
     Return the documents of *index* of which another one, which stays, contains at least the share *bound*.
-
     Cost: all ids and terms of passages are read, then one search for every 500 documents that share a term with
-    another, and what *judge* costs for each that may be contained. Raises MappingError if an index has no
-    passages, IncompleteSearchError if documents have none yet or could not be read.
+    another, and what *judge* costs for each that may be contained. Raises MappingError if an index has no passages,
+    IncompleteSearchError if documents have none yet or could not be read.
     """
     from es_simhash.passages.contained import SharedTerms  # noqa: PLC0415 -- loads numpy
 
@@ -153,7 +149,8 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
         pairs.sort(key=lambda pair: pair[1])
         for begin in range(0, len(pairs), BATCH):
             part = pairs[begin : begin + BATCH]
-            results = yield from judge([_candidate(table, pair) for pair in part])
+            rows = [(table.row(document), table.row(container)) for document, container in part]
+            results = yield from judge([(a, b, hamming_distance(a.fingerprint, b.fingerprint)) for a, b in rows])
             for pair, result in zip(part, results, strict=True):
                 if isinstance(result, int):
                     lines[pair] = result
@@ -164,11 +161,6 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
                     rule.refute(pair, result)
             yield Tell(Progress(min(begin + BATCH, len(pairs)), len(pairs), "comparing texts"))
     return lines
-
-
-def _candidate(table: Table, pair: tuple[int, int]) -> Candidate:
-    document, container = map(table.row, pair)
-    return document, container, hamming_distance(document.fingerprint, container.fingerprint)
 
 
 def _count_staying(shared: SharedTerms, gone: Mapping[int, int]) -> int:

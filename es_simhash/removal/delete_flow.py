@@ -34,9 +34,8 @@ class Deletion:
 def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
     """
     Return the multi-get item of each document as it is now, whether a search can see it or not.
-
-    A document that the server cannot read now is asked for up to nine times; its last item has the error.
-    *source*: documents whose ``_source`` is wanted, as text.
+    A document that the server cannot read now is asked for up to nine times; its last item has the error. *source*:
+    documents whose ``_source`` is wanted, as text.
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
@@ -58,9 +57,8 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
 def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
     """
     Delete *documents*, each only in the planned version; note each outcome in *done* as soon as it is known.
-
-    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception
-    if the server cannot be reached, or does not answer, in all attempts.
+    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
+    server cannot be reached, or does not answer, in all attempts.
     """
     waiting = list(documents)
     patience = Patience()
@@ -84,7 +82,9 @@ def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Delet
 def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
     """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
     try:
-        return None, (yield from send_bulk([_operation(each) for each in documents]))
+        versions = [{"if_seq_no": each.seq_no, "if_primary_term": each.primary_term} for each in documents]
+        headers = [each.key.header() | version for each, version in zip(documents, versions, strict=True)]
+        return None, (yield from send_bulk([Operation("delete", header) for header in headers]))
     except Exception as error:
         if status_of(error) is not None and not is_passing(error):
             raise
@@ -117,24 +117,16 @@ def _judge(
     return again
 
 
-def _operation(document: PlannedDocument) -> Operation:
-    version = {"if_seq_no": document.seq_no, "if_primary_term": document.primary_term}
-    return Operation("delete", {**document.key.header(), **version})
-
-
 # What both products say where a document is to be created in a backing index.
 _BACKING = "targeting backing indices is disallowed"
-
-
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
     """
     Create *documents*, and return the outcome of each; status 409 if a document has its id.
-
-    *indices*: the index to write to, by the name of the index that the document was removed from; by default the
-    same. Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
+    *indices*: the index to write to, by the name of the index that the document was removed from; by default the same.
+    Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
     """
     targets = dict(indices or {})
     outcomes = yield from _create(documents, targets)

@@ -68,10 +68,7 @@ def to_line(value: Any) -> bytes:
 
 
 def read_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """
-    Yield each line of *file* with its line feed; raise InvalidInputError if one is longer than any that is
-    written.
-    """
+    """Yield each line of *file* with its line feed; InvalidInputError means one is longer than any that is written."""
     number = 0
     while line := file.readline(LONGEST_LINE):
         number += 1
@@ -87,11 +84,7 @@ def bad_line(path: Path, number: int, problem: str, advice: str) -> InvalidInput
 
 # Archives begin so, and so does much that is the user's; nothing else that is written here does.
 _GZIP = b"\x1f\x8b"
-
-
 _PLAN = b'{"format": "es-simhash-plan"'
-
-
 # How the files of a kind begin. Reports and results are lines and pictures of many kinds.
 _BEGINS = {"plan": _PLAN, "page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\n  "format": "es-simhash boilerplate"'}
 
@@ -99,10 +92,9 @@ _BEGINS = {"plan": _PLAN, "page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\
 def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
     """
     Raise InvalidInputError if a new file at *path* would replace an archive, a plan, or one of *inputs*.
-
-    *kind*: a ``"plan"``, ``"page"`` or ``"mask"`` replaces only a regular file that is empty or of the same kind;
-    other kinds may go to a pipe or a terminal, or replace any text. A missing folder is a FileNotFoundError at
-    once: long work must not end in a file that cannot be made.
+    *kind*: a ``"plan"``, ``"page"`` or ``"mask"`` replaces only a regular file that is empty or of the same kind; other
+    kinds may go to a pipe or a terminal, or replace any text. A missing folder is a FileNotFoundError at once: long
+    work must not end in a file that cannot be made.
     """
     path = Path(path)
     if not path.exists():

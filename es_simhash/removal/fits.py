@@ -39,7 +39,6 @@ def _number(text: str) -> tuple[str]:
 def is_same_source(archived: str, present: str, *, prefix: str, vectors: Collection[str] = ()) -> bool:
     """
     Return whether two texts of ``_source`` have the same fields, apart from the object *prefix*.
-
     *vectors*: names of fields that a server keeps as vectors; it rounds their numbers a little at each write.
     """
     one, other = (_own_left_out(read_exactly(each), prefix) for each in (archived, present))
@@ -80,10 +79,9 @@ class Incoming:
 def find_misfits(documents: Sequence[Incoming], *, prefix: str) -> set[int]:
     """
     Return the positions of the *documents* whose fingerprints do not belong into the index.
-
-    Elsewhere, a fingerprint must be the one that the scheme gives the text. In the index that it was removed
-    from, it may be older than the text; there it does not fit if another scheme gives it to the text: an index of
-    that name may have been made again, also from a snapshot. A document without a fingerprint fits.
+    Elsewhere, a fingerprint must be the one that the scheme gives the text. In the index that it was removed from, it
+    may be older than the text; there it does not fit if another scheme gives it to the text: an index of that name may
+    have been made again, also from a snapshot. A document without a fingerprint fits.
     """
     misfits: set[int] = set()
     texts: dict[int, str] = {}

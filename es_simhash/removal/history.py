@@ -18,7 +18,6 @@ _Place = tuple[str, str]
 class Removed:
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
-
     The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
     archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical.
     """
@@ -52,11 +51,9 @@ class Removed:
 class History:
     """
     What archives say of the documents with one id.
-
-    *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's
-    canonical, and so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each
-    archive whose end was cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an
-    archive.
+    *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's canonical, and
+    so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each archive whose end was
+    cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an archive.
     """
 
     id: str
@@ -83,17 +80,18 @@ class History:
 def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
     """
     Return what *archives* say of documents with the id *id_* in any index, oldest removal first.
-
-    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for
-    distances. An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is
-    false.
+    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for distances.
+    An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is false.
     """
     known: dict[_Place, list[Removed]] = {}
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
     for path in archives:
         for line in read_archive(path, allow_cut=True):
-            removed = _removed(line, path, prefix, is_wanted=id_ in (line.id, line.canonical.id))
-            known.setdefault(removed.place, []).append(removed)
+            stays = line.canonical
+            distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
+            where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
+            removed = Removed(*where, line.plan, line.routing, distance)
+            known.setdefault((line.index, line.id), []).append(removed)
     for each in known.values():
         each.sort(key=lambda removed: removed.at)
     own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
@@ -119,12 +117,6 @@ def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[R
         if not later:
             return tuple(chain)
         chain.append(later[0])
-
-
-def _removed(line: Archived, path: FilePath, prefix: str, *, is_wanted: bool) -> Removed:
-    stays = line.canonical
-    distance = _distance(line, prefix) if is_wanted else None
-    return Removed(line.id, line.index, stays.id, stays.index, line.at, str(path), line.plan, line.routing, distance)
 
 
 def _distance(line: Archived, prefix: str) -> int | None:

@@ -31,7 +31,6 @@ LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
 
 Judged: TypeAlias = PlannedRemoval | LeftOut
 
-
 Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
@@ -58,10 +57,9 @@ class _Read:
 class Comparer:
     """
     Compares documents as they are now.
-
-    *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and
-    hashed. *bound*: the smallest similarity of a duplicate to its canonical; ``None`` compares no texts, only
-    fingerprints. *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
+    *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
+    *bound*: the smallest similarity of a duplicate to its canonical; ``None`` compares no texts, only fingerprints.
+    *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -82,7 +80,6 @@ class Comparer:
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
         """
         Return for each candidate its line of the plan, or why it is left out.
-
         Not more than two texts are prepared at a time: one may take 40 times its memory. A canonical is prepared once
         if its candidates stand together. *items* has the multi-get item of each document.
         """
@@ -162,9 +159,7 @@ class Comparer:
 
 
 State = Literal["same", "changed", "missing", "no_index", "unreadable"]
-"""
-What became of a document: the planned version, another version, no such document, no such index, or not known.
-"""
+"""What became of a document: the planned version, another version, no such document, no such index, or not known."""
 
 LineVerdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
 """What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
@@ -173,10 +168,7 @@ _NO_INDEX = "index_not_found_exception"
 
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
-    """
-    Return whether the server could not read a document now: a full queue, or a shard that is moved, says
-    nothing of it.
-    """
+    """Return whether the server could not read a document now: a full queue or a moved shard says nothing of it."""
     error = item.get("error")
     return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
 
@@ -209,8 +201,6 @@ def judge_removal(
 
 
 DEFAULT_MAX_SHARE = 0.2
-
-
 SHOWN = 3
 
 
@@ -254,10 +244,8 @@ class Excess:
 class Guards:
     """
     The guard rails of a plan, with the numbers that were found when it was made.
-
-    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*:
-    the number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of
-    how many.
+    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*: the
+    number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of how many.
     """
 
     max_share: float = DEFAULT_MAX_SHARE

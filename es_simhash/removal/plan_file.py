@@ -19,6 +19,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,11 +32,7 @@ from es_simhash.removal.may_delete import Guards
 from es_simhash.removal.records import PlannedRemoval, take
 
 VERSION = 1
-
-
 AGAIN = "make the plan again"
-
-
 DIGEST = 16
 
 
@@ -43,10 +40,9 @@ DIGEST = 16
 class PlanHeader:
     """
     The first line of a plan.
-
-    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601.
-    *view*: the names that the user gave, such as an alias: documents that they do not show are neither counted
-    nor regrouped. It is empty in a plan of an earlier version, in one that Spark made, and for date math.
+    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
+    the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
+    It is empty in a plan of an earlier version, in one that Spark made, and for date math.
     """
 
     index_uuids: Mapping[str, str]
@@ -92,9 +88,8 @@ class PlanHeader:
 class PlanWriter:
     """
     Writes a plan beside its final name, and gives it the name when it is whole; a context manager.
-
-    An unfinished plan leaves no file. At the end it replaces a plan or an empty file of that name; another file
-    there is refused at once (InvalidInputError).
+    An unfinished plan leaves no file. At the end it replaces a plan or an empty file of that name; another file there
+    is refused at once (InvalidInputError).
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -184,6 +179,12 @@ class Plan:
                     raise bad_line(self.path, number, "the plan was changed or replaced while it was used", advice)
                 if number > 1:
                     yield _parse(line, self.path, number)
+
+    def batches(self, size: int) -> Iterator[list[PlannedRemoval]]:
+        """Yield the lines of :meth:`removals`, *size* at a time."""
+        removals = self.removals()
+        while lines := list(islice(removals, size)):
+            yield lines
 
 
 def read_plan(path: FilePath) -> Plan:

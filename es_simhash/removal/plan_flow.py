@@ -8,9 +8,8 @@ and both versions are noted, so that ``apply_flow`` can see whether the plan sti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_count, check_field, check_items, check_output
@@ -61,11 +60,9 @@ VALUES = 1_000
 class RemovalSizes:
     """
     How much a removal or a restore does at once.
-
-    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back
-    together, and about how many characters they may have. *few*: up to so many restored documents, only the
-    groups that these may have changed are judged. *common*: documents are not compared for a term of passages
-    that more documents have.
+    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back together, and
+    about how many characters they may have. *few*: up to so many restored documents, only the groups that these may
+    have changed are judged. *common*: documents are not compared for a term of passages that more documents have.
     """
 
     removed: int = 200
@@ -138,11 +135,10 @@ def plan_removal(
 ) -> Flow[RemovalPlan]:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
-
-    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates
-    a multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share
-    would be removed than is allowed, and IncompleteSearchError if not every document could be read, or an index
-    was replaced meanwhile; then no file is written.
+    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
+    multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share would be
+    removed than is allowed, and IncompleteSearchError if not every document could be read, or an index was replaced
+    meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
@@ -227,7 +223,7 @@ class _Planning:
         lines: list[int] = []
         left_out: Counter[str] = Counter()
         for begin in range(0, len(places), BATCH):
-            results = yield from self.add(list(_candidates(groups, places[begin : begin + BATCH])))
+            results = yield from self.add(list(candidates(groups, places[begin : begin + BATCH])))
             lines += [each for each in results if isinstance(each, int)]
             left_out.update(each for each in results if isinstance(each, str))
             yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
@@ -309,7 +305,8 @@ def _by_canonical(groups: Groups) -> list[int]:
     return ordered
 
 
-def _candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+    """Yield the duplicates of *groups* at *places*, each with its canonical and their distance."""
     for place in places:
         canonical = groups.table.row(int(groups.canonical[place]))
         yield groups.table.row(place), canonical, int(groups.distance[place])
@@ -348,7 +345,6 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
 def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
     """
     Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
-
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
@@ -356,7 +352,8 @@ def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: M
     check_whole(gaps)
     shares: dict[str, Share] = {}
     if guards.protect is not None:
-        for part in _parts(sorted(removals), VALUES):
+        lost = sorted(removals)
+        for part in (lost[begin : begin + VALUES] for begin in range(0, len(lost), VALUES)):
             counts = yield from _count_values(index, query, guards.protect, part)
             shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
     return Guards(guards.max_share, guards.protect, documents, shares)
@@ -369,9 +366,3 @@ def _count_values(index: Index, query: Mapping[str, Any], field: str, values: Se
     # OpenSearch reports that it counted without looking at documents.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}
-
-
-def _parts(values: Iterable[str], size: int) -> Iterable[list[str]]:
-    waiting = iter(values)
-    while part := list(islice(waiting, size)):
-        yield part

@@ -77,11 +77,10 @@ class PlannedDocument:
 class PlannedRemoval:
     """
     One line of a plan: a duplicate that would be removed, and the document that stays for it.
-
     *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
-    alone; with the reason ``"contained"`` it is the share of the duplicate's shingles that stand in the other
-    document. *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None``
-    without such a field.
+    alone; with the reason ``"contained"`` it is the share of the duplicate's shingles that stand in the other document.
+    *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None`` without such a
+    field.
     """
 
     document: PlannedDocument
@@ -131,11 +130,9 @@ class PlannedRemoval:
 class Archived:
     """
     One line of an archive: a document as it was before it was removed.
-
-    *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO
-    8601. *together*: names of the indices that were planned together, if several. *view*: the names that the plan
-    was made for, if these are not its indices, such as an alias. The first line of a batch has both for all its
-    lines.
+    *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO 8601.
+    *together*: names of the indices that were planned together, if several. *view*: the names that the plan was made
+    for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines.
     """
 
     index: str
@@ -158,19 +155,15 @@ DuplicateAction: TypeAlias = Literal[
     "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
 ]
 
-
 KeptKind = Literal[
     "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable"
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-
 DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
-
 
 AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
-
 
 _SENTENCES: dict[str, str] = {
     "changed": "it was changed after the plan was made",
@@ -307,11 +300,9 @@ class RemovalPlan:
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
 
-
 RestoredKind: TypeAlias = Literal[
     "index_missing", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
 ]
-
 
 _RESTORED: dict[str, str] = {
     "index_missing": "its index does not exist any more: create it, or name another index to restore into",

@@ -27,9 +27,7 @@ from es_simhash.transport.protocol import Call, Flow, status_of
 from es_simhash.transport.retry_flow import ask, refresh
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
-"""
-What is called with the names of indices that were grouped together, and what was done there.
-"""
+"""What is called with the names of indices that were grouped together, and what was done there."""
 
 # Others may delete a canonical after it was chosen: then its members are put elsewhere once more.
 ROUNDS = 5
@@ -92,11 +90,10 @@ def regroup(
 ) -> Flow[bool]:
     """
     Correct the groups that *ids* (came back) and *gone* (removed) may have changed.
-
-    Returns whether a repeat can do no more. Indices that record the same grouping are grouped together; those
-    that record none are left alone. Documents that name canonicals elsewhere stay as they are, with a warning:
-    grouping *names* alone would take the canonicals away from them. *few*: where more documents are
-    concerned, all groups are judged. Without *report*, a warning tells what could not be corrected.
+    Returns whether a repeat can do no more. Indices that record the same grouping are grouped together; those that
+    record none are left alone. Documents that name canonicals elsewhere stay as they are, with a warning: grouping
+    *names* alone would take the canonicals away from them. *few*: where more documents are concerned, all groups are
+    judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
     for scope, grouping in (yield from _find_scopes(context, names)):
@@ -216,9 +213,8 @@ def _left_alone(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Fl
 def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[dict[str, set[str]] | None]:
     """
     Return which of the ids *lost* are canonicals elsewhere, each with its indices.
-
-    The canonical must have the distance that a member records: another index may have a document of that id by
-    chance. ``None`` means that it cannot be seen.
+    The canonical must have the distance that a member records: another index may have a document of that id by chance.
+    ``None`` means that it cannot be seen.
     """
     found: dict[str, set[str]] = {}
     shown = [fields.duplicate_of, fields.fingerprint, fields.distance]

@@ -32,7 +32,6 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
 from es_simhash.transport.retry_flow import ask, refresh
 from es_simhash.writes.bulk_flow import CONFLICT
-from es_simhash.writes.operations import Outcome
 from es_simhash.writes.targets_flow import last_generation, write_index
 
 # Index, routing value and source of a document that is there.
@@ -50,10 +49,9 @@ def restore(
 ) -> Flow[None]:
     """
     Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
-
-    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are
-    put back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two
-    multi-gets for conflicts and final pipelines; at the end the regrouping of what the documents touch.
+    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are put
+    back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two multi-gets
+    for conflicts and final pipelines; at the end the regrouping of what the documents touch.
     """
     if not archives:
         raise InvalidInputError("no archive was named: give a file that es-simhash apply has made")
@@ -118,7 +116,6 @@ class _Targets:
         self._known: dict[str, Target] = {}
 
     def find(self, name: str) -> Flow[Target]:
-        """Return where documents of the index *name* go."""
         wanted = self._index or name
         if wanted not in self._known:
             is_named = self._index is not None
@@ -158,7 +155,6 @@ class _Batch:
         self._items: list[_Item] = []
 
     def add(self, line: Archived, target: Target) -> None:
-        """Add a line; one that cannot be written is refused at once."""
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
@@ -198,10 +194,13 @@ class _Batch:
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
                 taken.append(item)
+            elif outcome.is_done:
+                item.settle("restored", index=outcome.index)
+                written.append(item)
+            elif outcome.is_dropped:
+                item.settle("refused", "dropped")
             else:
-                _settle(item, outcome)
-                if outcome.is_done:
-                    written.append(item)
+                item.settle("refused", "refused", str(outcome.error))
         yield from self._judge_taken(taken, {_key(item) for item in written})
         yield from self._check([item for item in written if item.target.may_change])
 
@@ -230,10 +229,7 @@ class _Batch:
                 item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
 
     def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
-        """
-        Settle lines whose documents exist now: created by a request whose answer was lost, or for an
-        earlier line.
-        """
+        """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
         found = (yield from _read(items)) if items else {}
         for item in items:
             if (present := found.get(_key(item))) is None:
@@ -254,15 +250,6 @@ def _incoming(item: _Item) -> Incoming | None:
         return None
     is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
     return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
-
-
-def _settle(item: _Item, outcome: Outcome) -> None:
-    if outcome.is_done:
-        item.settle("restored", index=outcome.index)
-    elif outcome.is_dropped:
-        item.settle("refused", "dropped")
-    else:
-        item.settle("refused", "refused", str(outcome.error))
 
 
 def _key(item: _Item) -> Key:
@@ -309,11 +296,10 @@ VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
 class Target:
     """
     Where documents are written to; *name* is a concrete index or a data stream.
-
-    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*:
-    fields that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*:
-    why nothing can be written there. *is_named*: the caller named it. *view*: the name by which its documents are
-    grouped: the alias that the caller named, else the name of the index.
+    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*: fields
+    that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*: why nothing
+    can be written there. *is_named*: the caller named it. *view*: the name by which its documents are grouped: the
+    alias that the caller named, else the name of the index.
     """
 
     name: str
@@ -338,9 +324,8 @@ class Target:
 def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
     """
     Return where documents for *name* are written to; costs up to three requests.
-
-    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing
-    index, or an alias without a write index, is an error and not a fault of the target.
+    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
+    an alias without a write index, is an error and not a fault of the target.
     """
     try:
         answer = yield from ask(Call("get_mapping", {"index": name}))

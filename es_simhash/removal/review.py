@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.texts.worddiff import Change, Segment, WordDiff, word_diff
+from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
@@ -101,15 +101,12 @@ def _field_lines(pair: FieldPair) -> Iterator[str]:
     if not pair.diff.excerpts:
         yield f"{pair.name}: no words differ"
     for excerpt in pair.diff.excerpts:
-        yield f"{pair.name}: {_excerpt(excerpt)}"
+        text = [f"{_MARKS[part.change][0]}{part.text}{_MARKS[part.change][1]}" for part in excerpt]
+        yield f"{pair.name}: {''.join(text)}"
     if pair.diff.omitted:
         yield f"{pair.name}: and {pair.diff.omitted:,} more place{'' if pair.diff.omitted == 1 else 's'}"
     if pair.diff.is_cut or pair.is_cut:
         yield f"{pair.name}: the texts are long, and only their beginnings were compared here"
-
-
-def _excerpt(excerpt: Iterable[Segment]) -> str:
-    return "".join(f"{_MARKS[part.change][0]}{part.text}{_MARKS[part.change][1]}" for part in excerpt)
 
 
 def review_html(path: FilePath) -> str:
@@ -198,18 +195,15 @@ def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
 
 
 LONGEST_VALUE = 120
-"""
-Characters of a value that is shown in one cell; a longer one is a text.
-"""
+"""Characters of a value that is shown in one cell; a longer one is a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
     """
     A field of both documents: its value in the one that goes, and in the one that stays (``None``: it has none).
-
-    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts
-    as one space; ``None`` for short values.
+    *is_cut*: the plan has only the beginning of a value. *diff*: the words that differ, where white space counts as one
+    space; ``None`` for short values.
     """
 
     name: str
@@ -239,10 +233,7 @@ def is_short(value: str | None) -> bool:
 
 
 def compare_fields(removal: PlannedRemoval, *, max_changes: int = 6) -> list[FieldPair]:
-    """
-    Return the fields of both documents, in the order of the document that goes; *max_changes* differences
-    for each.
-    """
+    """Return the fields of both documents, in the order of the one that goes; *max_changes* differences for each."""
     goes, stays = removal.document, removal.canonical
     cut = {*goes.cut, *stays.cut}
     pairs = []
@@ -261,21 +252,12 @@ def _on_one_line(text: str | None) -> str:
 
 
 BANDS = 20
-"""
-Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own.
-"""
-
+"""Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own."""
 
 MOST_VALUES = 50
-
-
 MOST_GROUPS = 10
-
-
 # A field is counted by where its values repeat: a title, which differs in each document, is no source.
 _MOST_DIFFERENT = 1_000
-
-
 Band = float | None
 
 
@@ -314,10 +296,9 @@ class Portion:
 class Summary:
     """
     The numbers of a plan; tuples have most removals first.
-
-    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*:
-    index and id of the documents that stand for most removals, with the number. *canonicals*: how many different
-    documents stay. *lowest*: the smallest similarity; ``None`` if no texts were compared.
+    *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*: index and
+    id of the documents that stand for most removals, with the number. *canonicals*: how many different documents stay.
+    *lowest*: the smallest similarity; ``None`` if no texts were compared.
     """
 
     total: Portion

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from es_simhash.removal.review import (
@@ -51,23 +51,16 @@ def excerpt(segments: Iterable[Segment]) -> Html:
 
 
 PART = 200
-
-
 STATIC = 2_000
-
 
 DETAILED = 10_000
 """Removals of a page that shows each of them in full; in a longer one each takes as little as it can."""
 
-
 OPEN = 100
 """Removals that are shown without a click."""
 
-
 # All texts of a page together, in characters, so that a browser can open it; and what one text may take of that.
 TEXT_BUDGET = 24_000_000
-
-
 LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 
 
@@ -157,7 +150,7 @@ def _bands(page: Page, total: int) -> Iterator[str]:
         number = page.summary.bands.get(band, 0)
         heading = element("h3", f"{band_name(band)}: {number:,} removal{'' if number == 1 else 's'}")
         yield join(Html('<section class="band">'), heading)
-        for part in _parts(lines):
+        while part := list(islice(lines, PART)):
             first, last = part[0], part[-1]
             is_open = done < OPEN
             yield _part_opening(band, first, last, done, len(part), is_open=is_open)
@@ -170,17 +163,6 @@ def _bands(page: Page, total: int) -> Iterator[str]:
             yield "</script></details>" if waits else "</details>"
             done += len(part)
         yield "</section>"
-
-
-def _parts(lines: Iterable[PlannedRemoval]) -> Iterator[list[PlannedRemoval]]:
-    part: list[PlannedRemoval] = []
-    for line in lines:
-        part.append(line)
-        if len(part) == PART:
-            yield part
-            part = []
-    if part:
-        yield part
 
 
 def _part_opening(
@@ -323,25 +305,15 @@ def _whole_texts(pairs: list[FieldPair], longest: int) -> Html:
 
 
 def _both(pair: FieldPair, longest: int) -> Html:
-    if pair.is_equal:
-        return element("div", element("h5", user_text(pair.name)), _text(pair.goes, longest, is_cut=pair.is_cut))
-    return element(
-        "div",
-        element(
-            "div", element("h5", user_text(pair.name), " that goes"), _text(pair.goes, longest, is_cut=pair.is_cut)
-        ),
-        element(
-            "div", element("h5", user_text(pair.name), " that stays"), _text(pair.stays, longest, is_cut=pair.is_cut)
-        ),
-        class_="two",
-    )
-
-
-def _text(text: str | None, longest: int, *, is_cut: bool) -> Html:
-    if text is None:
-        return element("p", "none", class_="quiet")
-    goes_on = is_cut or len(text) > longest
-    return user_text(text[:longest] + (" …" if goes_on else ""), within="div", class_="text", tabindex="0")
+    texts = [("", pair.goes)] if pair.is_equal else [(" that goes", pair.goes), (" that stays", pair.stays)]
+    shown = []
+    for which, text in texts:
+        body = element("p", "none", class_="quiet")
+        if text is not None:
+            end = " …" if pair.is_cut or len(text) > longest else ""
+            body = user_text(text[:longest] + end, within="div", class_="text", tabindex="0")
+        shown.append(element("div", element("h5", user_text(pair.name), which), body))
+    return shown[0] if pair.is_equal else element("div", *shown, class_="two")
 
 
 def facts(summary: Summary) -> Html:

@@ -10,11 +10,9 @@ text.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from es_simhash.groups.contents_flow import read_tags, untag
 from es_simhash.groups.reconcile_flow import read_groups, reconcile
@@ -27,7 +25,7 @@ from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.delete_flow import read_documents
 from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.plan_flow import PlanOptions, plan_removal
+from es_simhash.removal.plan_flow import PlanOptions, candidates, plan_removal
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.transport.names import Index, Key
 from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
@@ -35,9 +33,6 @@ from es_simhash.transport.retry_flow import refresh
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
-
-if TYPE_CHECKING:
-    from es_simhash.groups.table import Groups
 
 BATCH = 200
 
@@ -54,34 +49,32 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
         failures = (yield from reconcile(context, index, request)).failures
     failed = {(each.index, each.id): each for each in failures}
     _, groups = yield from read_groups(context, index, resolved, grouping)
-    duplicates: list[int] = groups.duplicates.tolist()
-    for place in duplicates:
-        record = _tagged(groups, place, is_dry=dry_run)
-        failure = failed.get((record.index, record.id))
-        yield Emit(record if failure is None else _not_tagged(record, failure))
-
-
-def _tagged(groups: Groups, place: int, *, is_dry: bool) -> DuplicateResult:
-    row = groups.table.row(place)
-    canonical = groups.table.row(int(groups.canonical[place]))
-    action: Literal["would tag", "tagged"] = "would tag" if is_dry else "tagged"
-    distance = int(groups.distance[place])
-    return DuplicateResult(row.id, row.index, canonical.id, canonical.index, distance, action, routing=row.routing)
-
-
-def _not_tagged(record: DuplicateResult, failure: Failure) -> DuplicateResult:
-    kind = "refused" if failure.kind == "unusable" else failure.kind
-    return replace(record, action="kept", kind=kind, detail=failure.reason)
+    for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
+        kind: DuplicateKind | None = None
+        if failure := failed.get((document.index, document.id)):
+            kind = "refused" if failure.kind == "unusable" else failure.kind
+        yield Emit(
+            DuplicateResult(
+                document.id,
+                document.index,
+                canonical.id,
+                canonical.index,
+                distance,
+                "kept" if failure else "would tag" if dry_run else "tagged",
+                kind,
+                failure.reason if failure else "",
+                routing=document.routing,
+            )
+        )
 
 
 @reads_primaries
 def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
     """
     Tag the documents of *index* that add nothing, and emit a :class:`DuplicateResult` each; in a dry run, only emit.
-
-    A tag is written only if both documents are as they were when they were compared. Documents that were tagged
-    before and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index
-    does not map the tag.
+    A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
+    and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index does not map
+    the tag.
     """
     resolved = yield from resolve_index(context, index)
     if not dry_run:
@@ -92,10 +85,10 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
         path = Path(folder) / "plan"
         yield from plan_removal(context, index, path, options)
         plan: Plan = yield Compute(read_plan, (path,))
-        removals = plan.removals()
+        batches = plan.batches(BATCH)
         done = 0
         with noting(lambda: were(0 if dry_run else len(tagged), "tagged")):
-            while lines := (yield Compute(_take, (removals,))):
+            while lines := (yield Compute(next, (batches, ()))):
                 records = [DuplicateResult.of(line, "would tag") for line in lines] if dry_run else None
                 if records is None:
                     records = yield from _tag(lines, context.prefix)
@@ -112,10 +105,6 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
             yield Emit(record)
     if not dry_run:
         yield from refresh(index)
-
-
-def _take(removals: Iterator[PlannedRemoval]) -> list[PlannedRemoval]:
-    return list(islice(removals, BATCH))
 
 
 def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateResult]]:
@@ -135,12 +124,18 @@ def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateRes
             return None
         own = found.get("_source", {}).get(prefix) or {}
         container = line.canonical.id
-        return None if own.get(CONTAINED_IN) == container else _update(prefix, container)
+        return None if own.get(CONTAINED_IN) == container else ("update", {"doc": {prefix: {CONTAINED_IN: container}}})
 
     places = [key for key in wanted if key not in kept]
     outcomes = yield from rewrite(places, change, source=[prefix])
     done = dict(zip(places, outcomes, strict=True))
-    return [_record(each, kept.get(each.document.key), done.get(each.document.key)) for each in lines]
+    records = []
+    for each in lines:
+        kind, outcome, detail = kept.get(each.document.key), done.get(each.document.key), ""
+        if kind is None and outcome is not None and not outcome.is_done:
+            kind, detail = _kind_of(outcome), str(outcome.error)
+        records.append(DuplicateResult.of(each, "tagged" if kind is None else "kept", kind, detail))
+    return records
 
 
 _KINDS: dict[str, DuplicateKind] = {
@@ -149,14 +144,6 @@ _KINDS: dict[str, DuplicateKind] = {
     "no_index": "index_replaced",
     "unreadable": "unreadable",
 }
-
-
-def _record(line: PlannedRemoval, kind: DuplicateKind | None, outcome: Outcome | None) -> DuplicateResult:
-    detail = ""
-    if kind is None and outcome is not None and not outcome.is_done:
-        kind = _kind_of(outcome)
-        detail = str(outcome.error)
-    return DuplicateResult.of(line, "tagged" if kind is None else "kept", kind, detail)
 
 
 def _kind_of(outcome: Outcome) -> DuplicateKind:
@@ -193,7 +180,3 @@ def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[
 
 def _untagged(key: Key, tag: str, action: Any, kind: DuplicateKind | None = None, detail: str = "") -> DuplicateResult:
     return DuplicateResult(key.id, key.index, tag, "", None, action, kind, detail, routing=key.routing)
-
-
-def _update(prefix: str, container: str) -> tuple[str, Any]:
-    return "update", {"doc": {prefix: {CONTAINED_IN: container}}}

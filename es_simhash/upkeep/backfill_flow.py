@@ -30,22 +30,19 @@ from es_simhash.upkeep.judge import BackfillProgress, Checkpoint, Judge, Judgeme
 from es_simhash.upkeep.setup_flow import (
     find_targets,
     has_passages,
-    record_passages,
+    record_settings,
     record_strings,
     record_text_fields,
     scheme_of,
 )
 from es_simhash.writes.bulk_flow import Bulk, rewrite
-from es_simhash.writes.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillOptions:
     """
     How to backfill: the arguments of the client's method, checked, and sizes.
-
-    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed
-    meanwhile.
+    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed meanwhile.
     """
 
     text_field: str | Sequence[str] | None = None
@@ -74,10 +71,9 @@ class BackfillOptions:
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
-
-    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError
-    if an index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if
-    some documents could not be read.
+    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError if an
+    index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if some documents
+    could not be read.
     """
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
@@ -108,8 +104,6 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
 
 
 class _Backfill:
-    """The passes of one backfill."""
-
     def __init__(
         self, context: Context, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint
     ) -> None:
@@ -174,7 +168,7 @@ class _Backfill:
             self._ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
-        bulks = [Bulk(_operations(part)) for part in parts]
+        bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *ahead]
         answers = (yield Together(calls, concurrency=max(2, 2 * self._options.slices))) if calls else []
         changed: list[Key] = []
@@ -182,7 +176,9 @@ class _Backfill:
             outcomes = yield from bulk.finish(answer)
             changed += yield Compute(self._ledger.settle, (part, outcomes))
         yield from self._compare_again(changed)
-        yield from self._record_shown()
+        shown = self._judge.take_shown()
+        if not self._options.dry_run:
+            yield from record_text_fields(self._context, self._judge.targets, shown)
         self._ledger.seen += len(hits)
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         yield from self._pace()
@@ -204,7 +200,7 @@ class _Backfill:
         at = yield Compute(now)
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            [latest[place]] = self._judge.judge([found], at=at)
+            [latest[place]] = self._judge.judge([found], at)
             operation = latest[place].operation
             return None if operation is None else (operation.kind, operation.body)
 
@@ -220,25 +216,19 @@ class _Backfill:
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
 
-    def _record_shown(self) -> Flow[None]:
-        """Record the text fields that at least one document has."""
-        for name in self._judge.take_shown():
-            if not self._options.dry_run:
-                target = self._judge.targets[name]
-                self._judge.targets[name] = yield from record_text_fields(self._context, name, target)
-
     def _record_strings(self) -> Flow[None]:
         """Record the indices in which every document now stores the signed copy as a string."""
         for name, target in self._judge.targets.items():
             if target.holds_numbers and name not in self._ledger.failed_indices and (yield from self._saw_all(name)):
-                self._judge.targets[name] = yield from record_strings(self._context, name, target)
+                yield from record_strings(self._context, self._judge.targets, name)
 
     def _record_passages(self) -> Flow[None]:
         """Record the indices in which every document with a text now has the terms of its passages."""
         for name, target in self._judge.targets.items():
             is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
             if is_done and (yield from self._saw_all(name)):
-                self._judge.targets[name] = yield from record_passages(self._context, name, target)
+                # So lookups of passages are complete there.
+                yield from record_settings(self._context, self._judge.targets, name, passages="complete")
 
     def _saw_all(self, name: str) -> Flow[bool]:
         """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
@@ -263,7 +253,3 @@ class _Backfill:
 
     def _report(self, *, is_done: bool = False) -> BackfillProgress:
         return self._ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)
-
-
-def _operations(judged: Sequence[Judgement]) -> list[Operation]:
-    return [each.operation for each in judged if each.operation is not None]

@@ -77,9 +77,7 @@ class Subject:
     def record_text_fields(self) -> Flow[None]:
         """Record the text fields that a document has shown since the last call."""
         if self.judge is not None:
-            for name in self.judge.take_shown():
-                target = self.judge.targets[name]
-                self.judge.targets[name] = yield from record_text_fields(self._context, name, target)
+            yield from record_text_fields(self._context, self.judge.targets, self.judge.take_shown())
 
     def close(self) -> Flow[None]:
         """Stop the processes that compute fingerprints."""
@@ -113,11 +111,10 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 class Place:
     """
     How far one shard was read: all operations up to *read*.
-
-    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far
-    the present round of reading again has come; *owed*: how many operations are to be read again by now.
-    *position*: the shard's numbers at the last look. *own*: sequence number and primary term of the follower's
-    writes beyond *read*, which need not be read.
+    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far the
+    present round of reading again has come; *owed*: how many operations are to be read again by now. *position*: the
+    shard's numbers at the last look. *own*: sequence number and primary term of the follower's writes beyond *read*,
+    which need not be read.
     """
 
     shard: Shard
@@ -178,7 +175,6 @@ class Places:
     def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
         """
         Note the *positions* of all shards; *purposes* are by index UUID, and shards of other indices are left out.
-
         A shard is read from its beginning if it is new, if its documents are compared with something else now, or if
         its numbers have gone back, as after a copy was lost.
         """
@@ -240,7 +236,6 @@ MOST_OWN = 100_000
 class Page:
     """
     Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
-
     *replaced*: how many operations have no document, because a later one replaced or deleted it.
     """
 
@@ -252,7 +247,6 @@ class Page:
 class Changes:
     """
     Reads changed documents page by page, and repairs them.
-
     A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
     """
 
@@ -264,10 +258,7 @@ class Changes:
         self._size = min(FIRST_PAGE, batch)
 
     def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
-        """
-        Return the first page of the operations from *first* to *last*; raise IncompleteSearchError on a
-        partial answer.
-        """
+        """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
         asked = self._size
         try:
             answer = yield from ask(self._call(place, judge, first, last))
@@ -308,11 +299,12 @@ class Changes:
     def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[None]:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
-
         Raises RefusedForNowError if the server refuses writes now: what was not written is to be read again.
         """
+        if not hits:
+            return
         at = yield Compute(now)
-        judged: list[Judgement] = yield Compute(_judge, (judge, hits, at))
+        judged: list[Judgement] = yield Compute(judge.judge, (hits, at))
         wrong = [each for each in judged if each.operation is not None]
         outcomes = yield from send_bulk([each.operation for each in wrong if each.operation is not None])
         for each in judged:
@@ -335,10 +327,6 @@ class Changes:
             raise RefusedForNowError(refused.to_failure())  # what was written is read again, and so is grouped
         if len(place.own) < MOST_OWN:
             place.own |= own
-
-
-def _judge(judge: Judge, hits: Hits, at: str) -> list[Judgement]:
-    return judge.judge(hits, at=at) if hits else []
 
 
 def _characters(value: Any) -> int:

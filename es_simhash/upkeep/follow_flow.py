@@ -42,11 +42,10 @@ _SHARE_OF_LEASE = 1 / 3
 def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]:
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
-
-    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before.
-    Then the position is recorded and the lease given back. Raises LeaseError if another follower has the lease
-    and ``wait`` is ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster;
-    MappingError if our fields are mapped wrongly, or are lacking and no text field is named.
+    It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
+    position is recorded and the lease given back. Raises LeaseError if another follower has the lease and ``wait`` is
+    ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster; MappingError if our
+    fields are mapped wrongly, or are lacking and no text field is named.
     """
     if local_names(index) != index_key(check_index(index)).split(","):
         raise InvalidInputError(
@@ -62,8 +61,6 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
 
 
 class _Follower:
-    """The loop of one follower."""
-
     def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
         self._context = context
         self._index = index
@@ -81,7 +78,6 @@ class _Follower:
         self._goal: dict[Shard, int] | None = None
 
     def run(self) -> Flow[None]:
-        """Work until nothing is wanted any more."""
         self._clock = self._caught_up_at = yield Compute(time.monotonic)
         patience = Patience()
         is_done = False
@@ -126,7 +122,7 @@ class _Follower:
             return False
         yield from self._round()
         self._clock = yield Compute(time.monotonic)
-        if self._is_done():
+        if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
             return True
         if not self._options.once:
             yield Emit(self._report("waiting"))
@@ -234,9 +230,6 @@ class _Follower:
         goal = self._goal or {}
         return all(each.read >= goal.get(each.shard, each.read) for each in self._places)
 
-    def _is_done(self) -> bool:
-        return self._options.once and self._has_reached_goal() and not self._regroup.is_pending
-
     def _note_position(self) -> None:
         self._lease.position = {"places": self._places.to_dict(), "groups": self._regroup.to_dict()}
 
@@ -272,11 +265,10 @@ LONG_SECONDS = 600.0
 class Regroup:
     """
     Collects changed documents, and decides their groups by the rule that the index records; the *lease* is renewed.
-
-    After changes only the groups are judged that these may have touched, for some documents at a time, so that
-    reading continues between; all groups if that is less work. All are also judged at an interval, and, under the
-    rule ``connected``, once nothing else is left to do: there a deleted document may have been the link between
-    others, which touched groups do not show.
+    After changes only the groups are judged that these may have touched, for some documents at a time, so that reading
+    continues between; all groups if that is less work. All are also judged at an interval, and, under the rule
+    ``connected``, once nothing else is left to do: there a deleted document may have been the link between others,
+    which touched groups do not show.
     """
 
     def __init__(self, context: Context, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
@@ -347,7 +339,6 @@ class Regroup:
     def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
-
         Raises RefusedForNowError if the server refuses writes now; the groups are then still to be decided.
         """
         begun = yield Compute(time.monotonic)

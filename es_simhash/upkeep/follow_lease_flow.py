@@ -25,7 +25,6 @@ from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE,
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id
 
 _T = TypeVar("_T")
-
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
 _MAPPING = {
     "dynamic": "strict",
@@ -52,9 +51,8 @@ class LeaseLostError(Exception):
 class Lease:
     """
     The right to write fingerprints and groups of an index, for *seconds* without a sign of its holder.
-
-    *is_held*: this follower has it, as far as it knows. *position*: what a later holder has to know, as plain
-    JSON values. *holder*: who has it, for people; empty before the first look.
+    *is_held*: this follower has it, as far as it knows. *position*: what a later holder has to know, as plain JSON
+    values. *holder*: who has it, for people; empty before the first look.
     """
 
     def __init__(self, state_index: str, index: Index, prefix: str, seconds: float) -> None:
@@ -75,7 +73,6 @@ class Lease:
     def take(self) -> Flow[bool]:
         """
         Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
-
         Raises LeaseError if the document cannot be read or written, RefusedForNowError if that is so only now.
         """
         before = yield Compute(time.monotonic)
@@ -104,7 +101,6 @@ class Lease:
     def renew(self, *, seconds: float | None = None) -> Flow[None]:
         """
         Record that the holder lives, and its position; the lease lasts *seconds* from now, by default as always.
-
         Raises LeaseLostError if another follower has it, LeaseError if the document cannot be read or written.
         """
         begun = yield Compute(time.monotonic)
@@ -159,7 +155,6 @@ class Lease:
                 raise
 
     def _source(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the document says."""
         if "_source" not in found:
             raise LeaseError(
                 f"the lease in index {self._state_index!r} cannot be read, because the index stores no _source: name "

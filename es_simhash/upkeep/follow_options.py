@@ -16,7 +16,6 @@ from es_simhash.transport.retry_flow import is_passing
 from es_simhash.writes.operations import Failure, Outcome
 
 FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
-
 SHOWN_FAILURES = 100
 
 
@@ -122,8 +121,6 @@ class Tally:
 
 
 STATE_INDEX = "es-simhash-state"
-
-
 LONGEST_LEASE = 3_600
 
 
@@ -160,32 +157,15 @@ class FollowOptions:
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
-
-
 _CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
-
-
 _UNREACHABLE = {"ConnectionError", "ConnectionTimeout"}
-
-
 # They are connection errors too, but nothing changes by itself.
 _LASTING = {"TlsError", "SSLError"}
-
 
 LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
-
 _BLOCK = "cluster_block_exception"
-
-
-_NO_INDEX = 404
-
-
-_INTERNAL = 500
-
-
-_FORBIDDEN = 403
 
 
 class RefusedForNowError(Exception):
@@ -208,13 +188,12 @@ def is_refused_for_now(outcome: Outcome) -> bool:
 
 def refuses_whole_index(failure: Failure) -> bool:
     """Return whether a write failed because of load, a block or missing rights, and not because of its document."""
-    return is_passing(failure.status) or failure.status == _FORBIDDEN
+    return is_passing(failure.status) or failure.status == 403
 
 
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     """
     Return what kind of outage made a request fail; ``None`` for what only the user can change.
-
     *has_begun*: the index could be followed before: only then a missing index may come again.
     """
     if isinstance(error, RefusedForNowError):
@@ -230,8 +209,8 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     status = status_of(error)
     if status is None:
         return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
-    if status == _NO_INDEX and has_begun:
+    if status == 404 and has_begun:
         return "missing"
     if _BLOCK in error_text(error):
         return "blocked"
-    return "busy" if is_passing(status) or status >= _INTERNAL else None
+    return "busy" if is_passing(status) or status >= 500 else None

@@ -40,9 +40,8 @@ NOT_INDEXED = "es_simhash_not_indexed"
 class Judgement:
     """
     What one version of a document needs: *operation*, for this version only, or ``None`` if its fields are right.
-
-    *key* names the version in the checkpoint. *failure*: why its text cannot be read. *is_stale*: it has a
-    fingerprint of another text. *is_empty*: its text has no features.
+    *key* names the version in the checkpoint. *failure*: why its text cannot be read. *is_stale*: it has a fingerprint
+    of another text. *is_empty*: its text has no features.
     """
 
     place: Key
@@ -90,11 +89,8 @@ class Judge:
         """Return the key of the version that *document* is."""
         return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
 
-    def judge(self, documents: Sequence[Document], *, at: str) -> list[Judgement]:
-        """
-        Return what each of *documents* needs; *at* is the new moment of grouping of those that must be
-        grouped again.
-        """
+    def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
+        """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
         found = [self._read(each) for each in documents]
         computed = iter(self._pool.compute_hashes([text for text in found if isinstance(text, str)]))
         return [
@@ -156,10 +152,9 @@ def change_of(
 ) -> tuple[dict[str, Any] | None, bool]:
     """
     Return the partial document that gives *source* the fields *wanted*, and whether its fingerprint is stale.
-
-    ``None`` instead of the partial document if nothing must change. *wanted* is empty for a text without
-    features. *at*: the new moment of grouping for a document that was grouped by another fingerprint; the next
-    reconcile examines it again.
+    ``None`` instead of the partial document if nothing must change. *wanted* is empty for a text without features.
+    *at*: the new moment of grouping for a document that was grouped by another fingerprint; the next reconcile examines
+    it again.
     """
     held = source.get(prefix)
     ours = held if isinstance(held, Mapping) else {}
@@ -243,9 +238,8 @@ _FRESH = 200_000
 def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
     """
     Return a 64-bit key for one version of one document.
-
-    Among 10 million versions, the chance that any two have the same key is 3 in a million. One of these two
-    documents would then be skipped.
+    Among 10 million versions, the chance that any two have the same key is 3 in a million. One of these two documents
+    would then be skipped.
     """
     return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
 
@@ -253,9 +247,8 @@ def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
 class Checkpoint:
     """
     The keys of the versions that were processed; keys are never removed.
-
-    *path*: file to continue from and to write to; ``None`` keeps the keys in memory only. A file that is no
-    checkpoint, or has another *purpose*, is refused with InvalidInputError.
+    *path*: file to continue from and to write to; ``None`` keeps the keys in memory only. A file that is no checkpoint,
+    or has another *purpose*, is refused with InvalidInputError.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
@@ -314,10 +307,8 @@ WRITE_SECONDS = 1 / 5_000
 class Ledger:
     """
     Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
-
-    *seen_by_index*: documents read in the first pass. *failed_indices*: those with documents that could not be
-    read or written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of
-    it.
+    *seen_by_index*: documents read in the first pass. *failed_indices*: those with documents that could not be read or
+    written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of it.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
@@ -344,7 +335,7 @@ class Ledger:
 
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
-        judged = self._judge.judge(self.find_fresh(documents), at=at)
+        judged = self._judge.judge(self.find_fresh(documents), at)
         self._count(judged)
         self._checkpoint.add([each.key for each in judged if each.is_right])
         return [each for each in judged if each.operation is not None]

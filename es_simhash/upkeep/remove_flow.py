@@ -55,11 +55,10 @@ def remove_fields(
 ) -> Flow[RemovedFields]:
     """
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
-
     A field once mapped stays in the mapping, empty: no product can remove it. Where scripts are not allowed,
-    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, because a
-    server may refuse that. Raises MappingError if an index keeps only a part of ``_source`` (an update would lose
-    the rest), and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
+    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, because a server
+    may refuse that. Raises MappingError if an index keeps only a part of ``_source`` (an update would lose the rest),
+    and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
     """
     mappings = yield from read_mappings(index)
     yield from refuse_updates(index, mappings)

@@ -58,11 +58,10 @@ def create_index(
 ) -> Flow[IndexSettings]:
     """
     Create *index* with the caller's *mappings* and *index_settings*, and add our fields; in a dry run, only check them.
-
-    If a template gives our fields other settings, *settings* replace them. Logs a warning if ``_source`` leaves
-    fields out: such an index can be filled and searched, but an update of a document loses fields. Raises
-    InvalidInputError if the mappings have a field with the name of our prefix, MappingError if lookups could not
-    find anything with these mappings, or with those of a template.
+    If a template gives our fields other settings, *settings* replace them. Logs a warning if ``_source`` leaves fields
+    out: such an index can be filled and searched, but an update of a document loses fields. Raises InvalidInputError if
+    the mappings have a field with the name of our prefix, MappingError if lookups could not find anything with these
+    mappings, or with those of a template.
     """
     check_index(check_name("index", index))
     theirs = check_own_mapping(
@@ -143,9 +142,8 @@ def put_mapping(
 ) -> Flow[list[str]]:
     """
     Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed, or to be changed.
-
-    Settings that are not given stay as the index records them. All indices are judged before one is changed.
-    Raises MappingError if an index maps the prefix to something else, or records another scheme for it.
+    Settings that are not given stay as the index records them. All indices are judged before one is changed. Raises
+    MappingError if an index maps the prefix to something else, or records another scheme for it.
     """
     wanted = context.wanted if scheme is None else scheme
     # Refuses what cannot be used before a server is asked.
@@ -204,10 +202,7 @@ def _state_of_new_passages(name: str) -> Flow[PassageState]:
 
 
 def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
-    """
-    Put *body* into the *mapping* of index *name*; where the mapping is full, a note of the error names the
-    new fields.
-    """
+    """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
         yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
     except Exception as error:
@@ -242,16 +237,12 @@ def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
     return {name: answer[name].get("mappings") or {} for name in sorted(answer)}
 
 
-logger = logging.getLogger("es_simhash")
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """
     The fields that the documents of one concrete index need; *text_fields* may not be recorded there yet.
-
-    *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together
-    from the other fields, so it shows numbers as numbers.
+    *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together from the
+    other fields, so it shows numbers as numbers.
     """
 
     settings: IndexSettings
@@ -285,11 +276,10 @@ def find_targets(
 ) -> Flow[dict[str, Target]]:
     """
     Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
-
-    Costs three requests, one for each index that lacks our fields or still has values as numbers, and counts for
-    text fields that a mapping does not show. Raises SchemeMismatchError for different schemes, MappingError if
-    fields are mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from
-    what an index records or no index can have such a field.
+    Costs three requests, one for each index that lacks our fields or still has values as numbers, and counts for text
+    fields that a mapping does not show. Raises SchemeMismatchError for different schemes, MappingError if fields are
+    mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
+    records or no index can have such a field.
     """
     resolved = yield from resolve_index(context, index)
     yield from refuse_updates(index, resolved.mappings)
@@ -373,9 +363,8 @@ def _text_fields(
 def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> Flow[None]:
     """
     Refuse text fields that no document can have, before a fingerprint is written or removed.
-
-    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index
-    with fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
+    fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
     """
     for field in dict.fromkeys(field for fields in names.values() for field in fields):
         holders = [name for name, fields in names.items() if field in fields]
@@ -408,39 +397,30 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.each and field in resolved.each[name].text_fields
 
 
-def record_text_fields(context: Context, name: str, target: Target) -> Flow[Target]:
-    """Record the text fields of *target* in the mapping of index *name*; return the target as it is then."""
-    return _record(context, name, target, text_fields=target.text_fields)
+def record_settings(context: Context, targets: dict[str, Target], name: str, **changes: Any) -> Flow[None]:
+    """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
+    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    settings = replace(read_settings(mapping, prefix=context.prefix) or targets[name].settings, **changes)
+    body = mapping_update(mapping, settings, prefix=context.prefix)
+    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
+    context.forget()
+    targets[name] = replace(targets[name], settings=settings)
 
 
-def record_strings(context: Context, name: str, target: Target) -> Flow[Target]:
+def record_text_fields(context: Context, targets: dict[str, Target], names: Sequence[str]) -> Flow[None]:
+    """Record the text fields of the indices *names*, which are among *targets*."""
+    for name in names:
+        yield from record_settings(context, targets, name, text_fields=targets[name].text_fields)
+
+
+def record_strings(context: Context, targets: dict[str, Target], name: str) -> Flow[None]:
     """
     Record that every document of index *name* has the signed copy as a string, so that scripts may read it.
-
     A user who may not change the mapping gets a warning in the log: lookups stay exact, and use no scripts.
     """
     try:
-        return (yield from _record(context, name, target, value_type="string"))
+        yield from record_settings(context, targets, name, value_type="string")
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
         logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)
-        return target
-
-
-def record_passages(context: Context, name: str, target: Target) -> Flow[Target]:
-    """
-    Record that every document of index *name* has the terms of its passages, so that lookups of them are
-    complete.
-    """
-    return _record(context, name, target, passages="complete")
-
-
-def _record(context: Context, name: str, target: Target, **changes: Any) -> Flow[Target]:
-    """Record *changes* of the settings; keep what other programs have recorded meanwhile."""
-    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
-    settings = replace(read_settings(mapping, prefix=context.prefix) or target.settings, **changes)
-    body = mapping_update(mapping, settings, prefix=context.prefix)
-    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
-    context.forget()
-    return replace(target, settings=settings)

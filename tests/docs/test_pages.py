@@ -265,14 +265,15 @@ def test_links_lead_somewhere(name):
 
 
 def test_the_promises_name_tests_that_exist():
-    """Each promise has tests, and each test named is there."""
+    """Each promise has tests, and each test named is there; also those of the table of compatibility."""
     text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
     # Promises have two columns; the table of a server's settings has three.
     rows = [line for line in text.splitlines() if line.startswith("| ") and line.count("|") == 3]
     rows = [line for line in rows if not line.startswith("| covers")]
     assert len(rows) > 25
     assert [row for row in rows if "`tests/" not in row] == []
-    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    text += (ROOT / "COMPATIBILITY.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]*test_\w+\.py)(?:::(\w+))?`", text)
     for path, name in named:
         source = (ROOT / path).read_text(encoding="utf-8")
         assert re.search(rf"def {name}\(", source) if name else source, f"{path}::{name}"

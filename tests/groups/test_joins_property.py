@@ -1,14 +1,15 @@
-"""The joins that find all pairs of fingerprints, held to slow and obvious code."""
+"""The joins that find all pairs of fingerprints, held to slow and obvious code, and the threads that run them."""
 
 from dataclasses import replace
 from itertools import combinations
+from threading import Event
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash.groups import all_pairs, joins, shares
-from es_simhash.groups.all_pairs import distances_between, near_pairs
+from es_simhash.groups.all_pairs import distances_between, in_order, near_pairs, usable_cores
 from es_simhash.groups.joins import Family, Swaps, families
 from es_simhash.groups.shares import Ranks, plan_routes, sort_places
 from tests.groups.strategies import related_fingerprints
@@ -217,3 +218,61 @@ def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypa
     wanted = [tuple(sorted((int(values[a]), int(values[b])))) for a, b, _ in compared(values, max_distance)]
     assert sorted(found) == sorted(wanted)
     assert count > 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 9])
+def test_results_come_in_the_order_of_the_tasks(threads):
+    """Whichever task ends first, and however many results it has."""
+    tasks = [lambda number=number: iter([(number, each) for each in range(number * 3 % 20)]) for number in range(30)]
+    assert list(in_order(tasks, threads)) == [result for task in tasks for result in task()]
+
+
+def test_tasks_run_at_the_same_time():
+    """The first task waits for the second one."""
+    reached = Event()
+
+    def first():
+        assert reached.wait(60)
+        yield "first"
+
+    def second():
+        reached.set()
+        yield "second"
+
+    assert list(in_order([first, second], 2)) == ["first", "second"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_exception_is_raised_in_its_place(threads):
+    """What came before it is there."""
+
+    def fail():
+        yield 1
+        raise KeyError("gone")
+
+    stream = in_order([fail, lambda: iter([2])], threads)
+    assert next(stream) == 1
+    with pytest.raises(KeyError, match="gone"):
+        next(stream)
+
+
+def test_tasks_end_when_the_caller_stops():
+    """Also one that would never end."""
+    closed = Event()
+
+    def endless():
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    stream = in_order([endless, endless], 2)
+    assert next(stream) == 1
+    stream.close()
+    assert closed.wait(60)
+
+
+def test_some_core_can_be_used():
+    """At least the one that runs this test."""
+    assert usable_cores() >= 1
