@@ -16,7 +16,6 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
@@ -77,8 +76,6 @@ def bar_html(progress: Progress) -> str:
     bar = element("progress", value=progress.done, max=progress.total)
     return element("div", bar, f" {done} of {progress.total:,}")
 
-
-Filter = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 _T = TypeVar("_T")
 

@@ -24,8 +24,9 @@ from es_simhash.lookup.verify_flow import FETCH, fetch_hits
 from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.documents import read_hit, text_or_none
 from es_simhash.mapping.fields import CONTAINED_IN, Fields
+from es_simhash.passages.candidates_flow import candidates_query, terms_query
+from es_simhash.passages.contained import MOST_CANDIDATES
 from es_simhash.passages.find_flow import check_filled
-from es_simhash.passages.query import MOST_CANDIDATES, candidates_query, terms_query
 from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.names import Key, document_key

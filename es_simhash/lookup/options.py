@@ -14,7 +14,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
-from es_simhash.lookup.query import check_filter, check_source
+from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
 from es_simhash.texts.measures import (
@@ -260,7 +260,7 @@ class Options:
 
     max_distance: int | None = None
     size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     exclude_ids: Iterable[str] = ()
     source: bool | Sequence[str] = False
     routing: str | None = None

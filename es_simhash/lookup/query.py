@@ -14,10 +14,11 @@ from es_simhash.mapping.context import Limits
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 
-Query = dict[str, Any]
+Query: TypeAlias = dict[str, Any]
+Filter: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
-def check_filter(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[Query]:
+def check_filter(given: Filter) -> list[Query]:
     """Return the caller's *given* filter as a list of query clauses; raise an error if it cannot be one."""
     if given is None:
         return []
@@ -56,11 +57,6 @@ def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: 
     fields = Fields(prefix)
     clauses = [_block_clause(fingerprints, plan, fields)]
     return [*clauses, _distance_clause(fingerprints, plan, fields)] if plan.script else clauses
-
-
-def holder_clauses(fingerprints: Iterable[int], *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
-    """Return the query clauses that documents with one of *fingerprints* match, and no other documents."""
-    return [{"terms": {Fields(prefix).fingerprint: sorted(map(to_hex, fingerprints))}}]
 
 
 def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
@@ -110,7 +106,7 @@ def build_query(
     fingerprint: int,
     *,
     max_distance: int = DEFAULT_MAX_DISTANCE,
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    filter: Filter = None,
     exclude_ids: Iterable[str] = (),
     prefix: str = DEFAULT_PREFIX,
     plan: LookupPlan | None = None,
@@ -158,31 +154,22 @@ def build_query(
     check_count("size", size, 0)
     chosen = check_plan(plan_lookup(max_distance, limits=Limits(scripts=False)) if plan is None else plan, max_distance)
     clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
-    return build_body(clauses, filter=filter, exclude_ids=exclude_ids, prefix=prefix, size=size, source=source)
+    return build_body(clauses, filter, exclude_ids, prefix, size, source)
 
 
 def build_body(
-    clauses: Sequence[Mapping[str, Any]],
-    *,
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-    exclude_ids: Iterable[str] = (),
-    prefix: str = DEFAULT_PREFIX,
-    size: int = 1000,
-    source: bool | Sequence[str] = False,
+    clauses: Sequence[Query],
+    filter: Filter,
+    exclude_ids: Iterable[str],
+    prefix: str,
+    size: int,
+    source: bool | Sequence[str],  # noqa: FBT001 -- the servers' own word
 ) -> Query:
-    """
-    Return the search body whose hits match all *clauses*, and have the fields that ``rescore`` needs.
-
-    The other arguments, and errors, are those of :func:`build_query`.
-    """
+    """Return the search body whose hits match all *clauses*, with arguments as :func:`build_query`, for ``rescore``."""
     return _body({"bool": _all_of(clauses, filter, exclude_ids)}, prefix, size=size, source=source)
 
 
-def _all_of(
-    clauses: Sequence[Mapping[str, Any]],
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
-    exclude_ids: Iterable[str],
-) -> Query:
+def _all_of(clauses: Sequence[Query], filter: Filter, exclude_ids: Iterable[str]) -> Query:
     """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
     query: Query = {"filter": [*clauses, *check_filter(filter)]}
     if excluded := check_names("exclude_ids", exclude_ids, of="ids"):
@@ -206,7 +193,7 @@ def build_query_of(
     *,
     index: str,
     max_distance: int = DEFAULT_MAX_DISTANCE,
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    filter: Filter = None,
     exclude_ids: Iterable[str] = (),
     prefix: str = DEFAULT_PREFIX,
     size: int = 1000,

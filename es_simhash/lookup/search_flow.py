@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from es_simhash.hashing import from_hex
+from es_simhash.hashing import from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import Options, check_complete, effective_distance, limits_after_refusal, usable_limits
 from es_simhash.lookup.plan import (
@@ -27,11 +27,11 @@ from es_simhash.lookup.plan import (
     minimum_should_match,
     plan_lookup,
 )
-from es_simhash.lookup.query import build_body, candidate_clauses, holder_clauses
+from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import confirm, send_confirmed
+from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
@@ -67,20 +67,13 @@ class Subject:
         return estimate(Question(self, 0).plan, self.stats or ASSUMED).milliseconds
 
     def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
-        """Return the body of a search for the documents that have one of *fingerprints*."""
-        return self.body(holder_clauses(fingerprints, prefix=self.context.prefix), page=page)
+        """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
+        return self.body([{"terms": {self.field: sorted(map(to_hex, fingerprints))}}], page=page)
 
-    def body(self, clauses: Sequence[Mapping[str, Any]], *, page: int) -> dict[str, Any]:
+    def body(self, clauses: Sequence[Query], *, page: int) -> dict[str, Any]:
         """Return the body of a search for the documents that match all *clauses*, with at most *page* hits."""
         options = self.options
-        return build_body(
-            clauses,
-            filter=options.filter,
-            exclude_ids=options.exclude_ids,
-            prefix=self.context.prefix,
-            size=page,
-            source=options.source,
-        )
+        return build_body(clauses, options.filter, options.exclude_ids, self.context.prefix, page, options.source)
 
 
 class Question:
@@ -105,24 +98,19 @@ class Question:
 
     def _choose_plan(self) -> None:
         """Choose the plan, within the limits, and with it the size of the first page."""
-        options, stats = self.subject.options, self.subject.stats
-        plan = options.plan
+        sizes, plan, stats = self.subject.options.sizes, self.subject.options.plan, self.subject.stats
         if self.known is not None and not (self.limits.skims and len(self.known) <= self.limits.max_terms):
             self.known = None
         if plan is None:
             plan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
         self.plan: LookupPlan = check_plan(plan, self.max_distance)
         hits = 0.0 if self.known is not None else estimate(self.plan, stats or ASSUMED).hits
-        sizes = options.sizes
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
 
     @property
     def reads_all_at_once(self) -> bool:
-        """
-        Whether all pages are read at once, without a first page to try: many candidates are expected, and
-        are skimmed.
-        """
+        """Whether all pages are read at once, without a first page to try: very many are expected, and skimmed."""
         return self.expected > SKIMMED_FROM and self.limits.skims
 
     def adapt(self, refusal: BaseException | Mapping[str, Any] | Sequence[Gap]) -> bool:
@@ -157,9 +145,9 @@ class Question:
         """Return the body of one search for several *questions* like this one, with its plan."""
         if self.known is not None:
             return self.subject.holders_body({known for each in questions for known in each.known or ()}, page=page)
-        fingerprints = [each.fingerprint for each in questions]
+        prefix = self.subject.context.prefix
         return self.subject.body(
-            candidate_clauses(fingerprints, self.plan, prefix=self.subject.context.prefix), page=page
+            candidate_clauses([each.fingerprint for each in questions], self.plan, prefix=prefix), page=page
         )
 
 
@@ -200,13 +188,8 @@ class Collector:
 
     def rescore(self, hits: Iterable[Mapping[str, Any]]) -> list[NearDup]:
         """Return the near-duplicates among *hits*, all of which have a fingerprint."""
-        question = self.question
-        return rescore(
-            hits,
-            question.fingerprint,
-            max_distance=question.max_distance,
-            prefix=question.subject.context.prefix,
-        )
+        asked, prefix = self.question, self.question.subject.context.prefix
+        return rescore(hits, asked.fingerprint, max_distance=asked.max_distance, prefix=prefix)
 
     def is_settled(self, hits: Hits) -> bool:
         """
@@ -251,7 +234,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     *read_whole*: handles the pages of all candidates if skimming did not find what it counted.
     """
     sizes = question.subject.options.sizes
-    skim = Skim(question.fingerprint, question.max_distance, question.field)
+    skim = Skim(question)
     body = question.body() | {"stored_fields": "_none_"}
     del body["_source"]  # a server refuses both together
     # Candidates that did not fit on a first page are more than were expected.
@@ -263,7 +246,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     for part in parts:
         page = min(sizes.next_page, part.missing + 1)
         body = question.subject.holders_body(part.fingerprints, page=page)
-        yield Pass(body, _part_handler(part, collector, found), page, part.documents)
+        yield Pass(body, part.handle(collector, found), page, part.documents)
     if skim.is_whole(parts):
         collector.found, collector.candidates = found, skim.candidates
     else:
@@ -271,24 +254,13 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
         yield Pass(question.body(), read_whole, sizes.next_page)
 
 
-def _part_handler(part: Part, collector: Collector, found: list[NearDup]) -> Handle:
-    field = collector.question.field
-
-    def take(hits: Hits) -> bool:
-        found.extend(part.take(collector.rescore([hit for hit in hits if held_fingerprints(hit, field)])))
-        return part.any_will_do and not part.missing
-
-    return without_requests(take)
-
-
 @dataclass(slots=True)
 class Part:
     """
     Near fingerprints whose documents are asked for together.
 
-    *documents*: how many of the candidates have one of them. *missing*: how many more documents are wanted;
-    below 0, more were found than there are candidates. *any_will_do*: fewer are wanted than there are, no matter
-    which.
+    *documents*: how many of the candidates have one of them. *missing*: how many more documents are wanted; below 0,
+    more were found than there are candidates. *any_will_do*: fewer are wanted than there are, no matter which.
     """
 
     fingerprints: frozenset[int]
@@ -296,23 +268,27 @@ class Part:
     missing: int
     any_will_do: bool
 
-    def take(self, found: Sequence[NearDup]) -> list[NearDup]:
-        """Return the wanted documents of a page of documents *found*."""
-        wanted = [each for each in found if each.fingerprint in self.fingerprints]
-        if self.any_will_do:
-            wanted = wanted[: self.missing]
-        self.missing -= len(wanted)
-        return wanted
+    def handle(self, collector: Collector, found: list[NearDup]) -> Handle:
+        """Return what puts the wanted documents of each page into *found*."""
+
+        def take(hits: Hits) -> bool:
+            near = collector.rescore([hit for hit in hits if held_fingerprints(hit, collector.question.field)])
+            wanted = [each for each in near if each.fingerprint in self.fingerprints]
+            if self.any_will_do:
+                wanted = wanted[: self.missing]
+            self.missing -= len(wanted)
+            found.extend(wanted)
+            return self.any_will_do and not self.missing
+
+        return without_requests(take)
 
 
 class Skim:
     """The near fingerprints among the candidates of a lookup."""
 
-    def __init__(self, fingerprint: int, max_distance: int, name: str) -> None:
+    def __init__(self, question: Question) -> None:
         self.candidates = 0
-        self._fingerprint = fingerprint
-        self._max_distance = max_distance
-        self._name = name
+        self._question = question
         self._near: Counter[int] = Counter()
         self._unreadable = 0
 
@@ -320,19 +296,16 @@ class Skim:
         """Count the near fingerprints of a page of candidates."""
         self.candidates += len(hits)
         for hit in hits:
-            digits = held_fingerprints(hit, self._name)
+            digits = held_fingerprints(hit, self._question.field)
             if not digits:
                 self._unreadable += 1
                 continue
             distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
-            if distance <= self._max_distance:
+            if distance <= self._question.max_distance:
                 self._near[nearest] += 1
 
     def parts(self, size: int | None, most: int) -> list[Part]:
-        """
-        Return what to ask for, at most *most* fingerprints together: all that is near, or the *size*
-        nearest documents.
-        """
+        """Return what to ask for, at most *most* fingerprints together: all that is near, or the *size* nearest."""
         left = sum(self._near.values()) if size is None else size
         farthest = self._farthest(left)
         # Of the documents at the farthest distance that is needed, only some are needed, no matter which.
@@ -351,7 +324,7 @@ class Skim:
 
     def _farthest(self, documents: int) -> int:
         """Return the least distance within which there are more than so many *documents*; beyond all if none is."""
-        counts = [0] * (self._max_distance + 1)
+        counts = [0] * (self._question.max_distance + 1)
         for value, count in self._near.items():
             counts[self._distance(value)] += count
         totals = accumulate(counts)
@@ -362,7 +335,7 @@ class Skim:
         return not self._unreadable and not any(part.missing for part in parts)
 
     def _distance(self, value: int) -> int:
-        return (value ^ self._fingerprint).bit_count()
+        return (value ^ self._question.fingerprint).bit_count()
 
 
 def search(question: Question) -> Flow[NearDups]:
@@ -403,7 +376,7 @@ def _read_all(question: Question) -> Flow[NearDups]:
     subject = question.subject
     is_again = False
     while True:
-        collector, started = Collector(question), subject.context.clock()
+        collector, confirm_once = Collector(question), confirming(subject.context, subject.index, subject.settings)
         try:
             gaps = yield from _read_candidates(question, collector)
         except Exception as error:
@@ -415,19 +388,8 @@ def _read_all(question: Question) -> Flow[NearDups]:
             if gaps and not is_again and is_view_ended(gaps):
                 is_again = True
             elif not (gaps and question.adapt(gaps)):
-                yield from _confirm_since(started, subject)
+                yield from confirm_once()
                 return collector.result(gaps)
-
-
-def _confirm_since(started: float, subject: Subject) -> Flow[None]:
-    """
-    Confirm the settings that pages were read with, unless that was done since the time *started*.
-
-    The view must be opened after *started*; what it shows stays as it was then.
-    """
-    context = subject.context
-    since = context.clock() - started
-    yield from confirm(context, subject.index, settings=subject.settings, after_seconds=since)
 
 
 def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
@@ -443,18 +405,10 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
         collector.add(hits)
         return is_ranked and collector.is_settled(hits)
 
-    handle = without_requests(add)
-    return (
-        yield from read_pages(
-            question.subject.index,
-            question.body(ranked=is_ranked),
-            handle,
-            page=options.sizes.next_page,
-            routing=options.routing,
-            ranked=is_ranked,
-            passes=skim_passes(question, collector, handle) if skims else None,
-        )
-    )
+    index, body, handle = question.subject.index, question.body(ranked=is_ranked), without_requests(add)
+    passes = skim_passes(question, collector, handle) if skims else None
+    page, routing = options.sizes.next_page, options.routing
+    return (yield from read_pages(index, body, handle, page=page, routing=routing, ranked=is_ranked, passes=passes))
 
 
 def stream(question: Question) -> Flow[None]:
@@ -462,13 +416,10 @@ def stream(question: Question) -> Flow[None]:
     collector = Collector(question)
     subject = question.subject
     options = subject.options
-    is_confirmed, started = False, subject.context.clock()
+    confirm_once = confirming(subject.context, subject.index, subject.settings)
 
     def emit(hits: Hits) -> Flow[bool]:
-        nonlocal is_confirmed
-        if not is_confirmed:
-            yield from _confirm_since(started, subject)
-            is_confirmed = True
+        yield from confirm_once()
         collector.add(hits)
         for each in collector.found:
             yield Emit(each)
@@ -488,7 +439,6 @@ def stream(question: Question) -> Flow[None]:
             # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
             if gaps and not collector.candidates and question.adapt(gaps):
                 continue
-            if not is_confirmed:
-                yield from _confirm_since(started, subject)
+            yield from confirm_once()
             collector.result(gaps)
             return

@@ -348,6 +348,23 @@ def confirm(
         _judge(context, index, mappings, settings=settings, asked=asked)
 
 
+def confirming(context: Context, index: Index, settings: IndexSettings) -> Callable[[], Flow[None]]:
+    """
+    Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
+
+    The view must be opened after this call; what it shows stays as it was then.
+    """
+    started = [context.clock()]
+
+    def confirm_once() -> Flow[None]:
+        if started:
+            since = context.clock() - started[0]
+            yield from confirm(context, index, settings=settings, after_seconds=since)
+            started.clear()
+
+    return confirm_once
+
+
 def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> Flow[None]:
     """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
     if context.recall(index) is None:

@@ -1,26 +1,26 @@
 """
-The candidates of a lookup of passages, read with their texts: documents with a term of the text.
+The candidates of a lookup of passages, read with their texts: documents with a term of the text; their queries.
 
-For a short text, also documents in which the server finds most of its pieces. One search if the first page
-has all, else page by page. If they are very many, documents with only common terms come last, or are only
-counted.
+For a short text, also documents in which the server finds most of its pieces. One search if the first page has all,
+else page by page. If they are very many, documents with only common terms come last, or are only counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.mapping.resolve_flow import confirm, send_confirmed
+from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
-from es_simhash.passages.query import candidates_query, frequency_body, pieces_query, terms_query
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
 from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Call, Compute, Flow
 from es_simhash.transport.retry_flow import search_texts, text_body
 
 if TYPE_CHECKING:
-    from es_simhash.passages.pieces import Pieces
+    from es_simhash.passages.compare import Pieces
 
 
 Take = Callable[[Hits], Flow[None]]
@@ -44,15 +44,12 @@ def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[Non
 
 
 def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
-    sizes = lookup.options.sizes
+    most = lookup.options.sizes.common
     query = _terms_query(lookup, terms)
     number = yield from _read_first(lookup, query, take)
     if number == 0:
         return
-    rare: list[str] = []
-    common: list[str] = []
-    if number > sizes.common:
-        rare, common = yield from _split(lookup, terms)
+    rare, common = (yield from _split(lookup, terms)) if number > most else ([], [])
     if not common:
         yield from _read_all(lookup, query, take)
         return
@@ -61,7 +58,7 @@ def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: 
     query = _terms_query(lookup, common, without=rare)
     if may_refuse:
         number = yield from _count(lookup, query)
-        if number > sizes.common:
+        if number > most:
             lookup.note([CommonPassages(number, len(common))])
             return
     yield from _read_all(lookup, query, take)
@@ -127,15 +124,7 @@ def _read_all(lookup: Lookup, query: Query, take: Take) -> Flow[None]:
 
 def _read_body(lookup: Lookup, body: Mapping[str, Any], take: Take) -> Flow[list[Gap]]:
     """Read all pages of *body*; nothing is taken before the settings were confirmed since the view was opened."""
-    context, started = lookup.context, lookup.context.clock()
-    is_confirmed = False
-
-    def confirm_once() -> Flow[None]:
-        nonlocal is_confirmed
-        if not is_confirmed:
-            since = context.clock() - started
-            yield from confirm(context, lookup.index, settings=lookup.settings, after_seconds=since)
-            is_confirmed = True
+    confirm_once = confirming(lookup.context, lookup.index, lookup.settings)
 
     def handle(hits: Hits) -> Flow[bool]:
         yield from confirm_once()
@@ -183,3 +172,50 @@ def _terms_query(lookup: Lookup, terms: Sequence[str], *, without: Sequence[str]
 def _query(lookup: Lookup, wanted: Query, without: Query | None) -> Query:
     options = lookup.options
     return candidates_query(wanted, without=without, filter=options.filter, exclude_ids=options.exclude_ids)
+
+
+def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
+    """Return the query of documents that have one of *terms*."""
+    return {"terms": {Fields(prefix).passages: list(terms)}}
+
+
+def candidates_query(
+    wanted: Mapping[str, Any],
+    *,
+    without: Mapping[str, Any] | None = None,
+    filter: Filter = None,
+    exclude_ids: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return the query of documents that match *wanted* and the *filter*, and not *without*."""
+    query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
+    excluded: list[Mapping[str, Any]] = [] if without is None else [without]
+    if ids := list(exclude_ids):
+        excluded.append({"ids": {"values": ids}})
+    return {"bool": query | ({"must_not": excluded} if excluded else {})}
+
+
+def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[str, Any]:
+    """
+    Return the query of documents with a fingerprint whose *fields* have enough of *pieces* as phrases.
+
+    A field that is no indexed text, or keeps no positions, has no pieces. A piece that is only stop words for an
+    analyser counts as found in every document.
+    """
+    options = {"type": "phrase", "fields": list(fields), "lenient": True, "zero_terms_query": "all"}
+    phrases = [{"multi_match": {"query": piece, **options}} for piece in pieces.pieces]
+    written = {"exists": {"field": Fields(prefix).fingerprint}}
+    return {"bool": {"filter": [written], "should": phrases, "minimum_should_match": pieces.least}}
+
+
+def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
+    """Return the body of a search that counts the documents of each of *terms*, in order, in the aggregation."""
+    filters = [{"term": {Fields(prefix).passages: term}} for term in terms]
+    aggregations = {"terms": {"filters": {"filters": filters}}}
+    return {"size": 0, "track_total_hits": False, "query": terms_query(terms, prefix=prefix), "aggs": aggregations}
+
+
+def without_passages_query(prefix: str) -> dict[str, Any]:
+    """Return the query of documents that have a fingerprint, and no passages."""
+    fields = Fields(prefix)
+    written, filled = ({"exists": {"field": field}} for field in (fields.fingerprint, fields.passages))
+    return {"bool": {"filter": [written], "must_not": [filled]}}

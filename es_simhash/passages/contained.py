@@ -21,7 +21,6 @@ from es_simhash.arguments import check_number
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share, shared_shingles
-from es_simhash.passages.query import MOST_CANDIDATES
 from es_simhash.texts.measures import Score
 from es_simhash.texts.shingles import Shingles, shingle_sets
 
@@ -360,3 +359,7 @@ class AddsNothing:
 
     def _is_open(self, place: int, gone: Container[int]) -> bool:
         return place not in gone and place not in self._staying
+
+
+# Texts that are compared for one document: those that share most of its terms, the rarest first.
+MOST_CANDIDATES = 20

@@ -19,10 +19,9 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_settings_by_index, with_settings
-from es_simhash.passages.candidates_flow import read_candidates
+from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlaps
 from es_simhash.passages.lookup import Lookup, Page, PassageOptions, Unfilled, refuse_without_passages
-from es_simhash.passages.query import without_passages_query
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, check_index, document_key, index_key

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from es_simhash.arguments import check_choice, check_count, check_name, check_names
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.options import OnIncomplete, check_complete
-from es_simhash.lookup.query import check_filter
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
@@ -24,8 +24,7 @@ from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits
 
 if TYPE_CHECKING:
-    from es_simhash.passages.compare import Question
-    from es_simhash.passages.pieces import Pieces
+    from es_simhash.passages.compare import Pieces, Question
 
 
 SHORTEST_RUN = 100
@@ -57,7 +56,7 @@ class PassageOptions:
     min_contained: float = 0.8
     min_run: int = 200
     size: int | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     exclude_ids: Iterable[str] = ()
     routing: str | None = None
     on_incomplete: OnIncomplete = "raise"
@@ -188,7 +187,7 @@ class Lookup:
 
     def pieces(self) -> Pieces | None:
         """Return the pieces of the text, if it is short enough to need them."""
-        from es_simhash.passages.pieces import cut_pieces  # noqa: PLC0415 -- loads numpy
+        from es_simhash.passages.compare import cut_pieces  # noqa: PLC0415 -- loads numpy
 
         return cut_pieces(self.text, min_contained=self.options.min_contained)
 

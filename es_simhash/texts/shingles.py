@@ -22,7 +22,7 @@ from es_simhash.texts.measures import Similarity
 Shingles = NDArray[np.uint64]
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
-_WORD, _UNSPACED, _SHINGLE = 5, 3, 15
+WORD, CHARACTER, SHINGLE = 5, 3, 15
 # Texts are cut together up to so many characters.
 _BATCH = 1 << 18
 
@@ -112,10 +112,10 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
 def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     passed = np.cumsum(counts)
-    wanted = passed - counts + _SHINGLE
+    wanted = passed - counts + SHINGLE
     # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
     last = np.full(counts.size, counts.size)
-    most, fewest = (-(-_SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
+    most, fewest = (-(-SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
     for beyond in range(min(most, counts.size) - 1, fewest - 2, -1):
         is_beyond = passed[beyond:] >= wanted[: counts.size - beyond]
         np.copyto(last[: counts.size - beyond], np.arange(beyond, counts.size), where=is_beyond)
@@ -162,7 +162,7 @@ def _hash_piece(
     hashes = codes[places].astype(np.uint64)
     words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
     hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
-    return hashes, np.where(single, _UNSPACED, _WORD), places
+    return hashes, np.where(single, CHARACTER, WORD), places
 
 
 def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:

@@ -18,7 +18,7 @@ from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, fin
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.resolve_flow import narrowed
-from es_simhash.passages.query import without_passages_query
+from es_simhash.passages.candidates_flow import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.names import Index, local_names

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from es_simhash.passages.pieces import cut_pieces
+from es_simhash.passages.compare import cut_pieces
 
 EDITS = st.lists(st.tuples(st.sampled_from(["replace", "add", "drop"]), st.integers(0, 100)), max_size=5)
 

@@ -8,13 +8,14 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import AsyncBase
+from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import text_fields_of
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.transport.names import Index
@@ -299,7 +300,7 @@ class AsyncGroupingMethods(AsyncBase):
         *,
         sort: Literal["id", "size"] = "id",
         min_size: int = 2,
-        filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        filter: Filter = None,
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,

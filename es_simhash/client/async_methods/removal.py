@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from es_simhash.arguments import check_items
-from es_simhash.client.base import AsyncBase, Filter
+from es_simhash.client.base import AsyncBase
+from es_simhash.lookup.query import Filter
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
 

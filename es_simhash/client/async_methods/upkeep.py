@@ -7,8 +7,9 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.client.base import AsyncBase, Filter
+from es_simhash.client.base import AsyncBase
 from es_simhash.hashing import Scheme
+from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress

@@ -7,13 +7,14 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
+from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import text_fields_of
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.transport.names import Index
@@ -298,7 +299,7 @@ class GroupingMethods(SyncBase):
         *,
         sort: Literal["id", "size"] = "id",
         min_size: int = 2,
-        filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        filter: Filter = None,
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
         verify: Verified | None = None,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from os import PathLike
 
-from es_simhash.client.base import Filter, SyncBase
+from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find_flow as finding
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupRequest, Lookups, OnIncomplete, Options, Verify
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
+from es_simhash.lookup.query import Filter
 from es_simhash.passages import find_flow as passages
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions

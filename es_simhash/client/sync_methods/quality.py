@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from es_simhash.client.base import Filter, SyncBase
+from es_simhash.client.base import SyncBase
 from es_simhash.hashing import Scheme
+from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress

@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from es_simhash.arguments import check_items
-from es_simhash.client.base import Filter, SyncBase
+from es_simhash.client.base import SyncBase
+from es_simhash.lookup.query import Filter
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
 

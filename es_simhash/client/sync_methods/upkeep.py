@@ -6,8 +6,9 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.client.base import Filter, SyncBase
+from es_simhash.client.base import SyncBase
 from es_simhash.hashing import Scheme
+from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.names import Index
 from es_simhash.transport.protocol import OnProgress
