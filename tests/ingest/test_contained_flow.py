@@ -9,7 +9,7 @@ from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import document_fields
 from tests.ingest.ingesting import PATIENT
-from tests.removal.test_contained_flow import LONG, words
+from tests.removal.test_tags_flow import LONG, words
 from tests.transport.by_hand import CLOSES, ServerError, calls_to_fail, carry_out, is_harmless
 from tests.transport.fake_server import INDEX, WHOLE, FakeServer
 

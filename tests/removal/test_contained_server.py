@@ -41,18 +41,6 @@ ALL = {**CONTAINED, "max_share": 1.0}
 
 
 @pytest.fixture
-def plan(tmp_path):
-    """Name of a plan."""
-    return tmp_path / "plan.jsonl"
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Name of an archive."""
-    return tmp_path / "removed.jsonl.gz"
-
-
-@pytest.fixture
 def filled(server, index, simhash):
     """An index with passages and the documents."""
     return fill(server, index, simhash, DOCUMENTS)

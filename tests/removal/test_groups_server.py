@@ -17,18 +17,6 @@ TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("wor
 LONGER = f"{MORE} {TEXT} {OTHER}"
 
 
-@pytest.fixture
-def plan(tmp_path):
-    """Name of a plan."""
-    return tmp_path / "plan.jsonl"
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Name of an archive."""
-    return tmp_path / "removed.jsonl.gz"
-
-
 def tag(simhash, index, documents, *, settings=ONE_SHARD, mappings=None, **options):
     """Make *index*, and ingest *documents* in this order: by default each is tagged by what came before it."""
     simhash.create_index(index, text_field="body", settings=settings, mappings=mappings, passages=True)

@@ -2,26 +2,15 @@
 
 import gzip
 import json
+from itertools import chain, islice
 
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.removal import apply_flow as apply_module
-from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.plan_file import Plan, read_plan
 from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
 from tests.servers.support import ONE_SHARD, put, send_lines
-
-
-@pytest.fixture
-def plan(tmp_path):
-    """Name of a plan."""
-    return tmp_path / "plan.jsonl"
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Name of an archive."""
-    return tmp_path / "removed.jsonl.gz"
 
 
 def lines_of(plan):
@@ -205,10 +194,9 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
     settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
     fill(server, index, sync_simhash, documents, settings=settings, mappings=mappings)
     sync_simhash.plan_removal(index, plan, protect=field, max_share=0.8)
-    take = apply_module._take
-    turns = iter([True, True, False])
+    batches = Plan.batches
     with monkeypatch.context() as patch:
-        patch.setattr(apply_module, "_take", lambda *given: take(*given) if next(turns) else _killed())
+        patch.setattr(Plan, "batches", lambda *given: chain(islice(batches(*given), 2), (_killed() for _ in "x")))
         with pytest.raises(RuntimeError, match="killed"):
             list(apply_in_batches(sync_simhash, plan, archive, 3))
     assert len(archived(archive)) == 6
@@ -369,3 +357,37 @@ def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, pla
     with pytest.raises(InvalidInputError, match=str(plan)):
         list(simhash.apply_removal(plan, archive=archive))
     assert len(sources(server, index)) == 6
+
+
+@pytest.mark.parametrize(
+    ("field", "state"),
+    [
+        ("nowhere", "is not mapped"),
+        ("body", "is mapped as 'text'"),
+        ("bare", "is mapped as 'keyword' without doc values"),
+    ],
+)
+def test_a_field_that_cannot_be_protected(index, simhash, tmp_path, field, state):
+    """The message says what the field is; no field of ours is missing."""
+    mappings = {"properties": {"body": {"type": "text"}, "bare": {"type": "keyword", "doc_values": False}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    with pytest.raises(MappingError, match=state) as caught:
+        simhash.plan_removal(index, tmp_path / "plan.jsonl", protect=field)
+    assert caught.value.problems == ()
+
+
+@pytest.mark.parametrize("node", [{"ignore_above": 5}, {"fields": {"raw": {"type": "keyword", "ignore_above": 5}}}])
+def test_values_that_no_index_keeps(server, index, simhash, tmp_path, node):
+    """A document that has such a value and would go is refused; one that stays is none of the plan's business."""
+    field, plan = "source.raw" if "fields" in node else "source", tmp_path / "plan.jsonl"
+    options = {"protect": field, "max_share": 0.9}
+    documents = {id_: {"body": text, "source": ["abc", "ab"]} for id_, text in copies(2).items()}
+    documents["z"] = {"body": "alone", "source": "too long, and stays"}
+    mappings = {"properties": {"source": {"type": "keyword", **node}}}
+    fill(server, index, simhash, documents, mappings=mappings)
+    assert simhash.plan_removal(index, plan, **options).count == 4
+    server.request("POST", f"/{index}/_update/b0001?refresh=true", {"doc": {"source": ["abc", "too long"]}})
+    with pytest.raises(MappingError, match="document 'b0001' .* longer than its ignore_above"):
+        simhash.plan_removal(index, plan, **options)
+    others = {"bool": {"must_not": {"ids": {"values": ["b0001"]}}}}
+    assert simhash.plan_removal(index, plan, **options, filter=others).count == 3

@@ -8,16 +8,10 @@ import pytest
 
 from es_simhash import InvalidInputError, NoIndexError
 from es_simhash.mapping.mapping import build_mapping
-from tests.servers.archives import delete, map_index, raw_source, source_of, write_archive
+from tests.servers.archives import delete, raw_source, source_of, write_archive
 from tests.servers.support import read_all, send_lines, texts
 
 on_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
-
-
-@pytest.fixture
-def made(server, index):
-    """An index with our mapping."""
-    return map_index(server, index)
 
 
 def test_an_index_that_is_gone_is_not_made_again(server, made, index, simhash, tmp_path):

@@ -1,4 +1,4 @@
-"""How far a follower has read: what is left, what makes it begin anew, and that everything is read again in time."""
+"""How far a follower has read: what is left and taken over, what makes it begin anew, and when all is read again."""
 
 import pytest
 
@@ -72,3 +72,28 @@ def test_everything_is_read_again_within_the_time(seconds):
             place.verify(due)
     assert reached == list(range(1_000))
     assert elapsed <= 10 * SECONDS_OF_DAY + seconds
+
+
+NINE = {FIRST: Position(9, 9), SECOND: Position(9, 9)}
+
+
+def taken_over(recorded):
+    """Return how far each shard is read for a follower that takes *recorded* over."""
+    found = Places()
+    found.load(recorded)
+    return [each.read for each in looked(NINE, places=found)]
+
+
+@pytest.mark.parametrize("damage", [{}, 7, {"read": "5"}, {"uuid": None}, {"shard": []}])
+def test_what_is_damaged_is_read_again(damage):
+    places = looked(NINE)
+    for each in places:
+        each.advance(5)
+    first, second = places.to_dict()
+    damaged = {**first, **damage} if damage and isinstance(damage, dict) else damage
+    assert taken_over([damaged, second]) == [-1, 5]
+
+
+@pytest.mark.parametrize("recorded", [None, 7, {}, "places"])
+def test_what_is_no_list_is_nothing(recorded):
+    assert taken_over(recorded) == [-1, -1]

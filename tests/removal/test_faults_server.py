@@ -1,25 +1,30 @@
-"""Removals that are killed, raced and cut off from their server: whatever is gone is whole in an archive."""
+"""Removals and restores that are killed, raced and cut off from their server: what is gone is whole in an archive."""
 
 import functools
 import gzip
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
+from es_simhash.mapping.context import Context
 from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_flow import RemovalSizes
+from es_simhash.removal.restore_flow import restore
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
+from tests.servers.proxy import signalling_proxy
 from tests.servers.removals import (
     ALL,
     OTHER,
@@ -38,18 +43,6 @@ pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
 COPIES = 20
-
-
-@pytest.fixture
-def plan(tmp_path):
-    """Name of a plan."""
-    return tmp_path / "plan.jsonl"
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Name of an archive."""
-    return tmp_path / "removed.jsonl.gz"
 
 
 def start(server, plan, archive):
@@ -360,3 +353,70 @@ def test_an_archive_that_was_cut(server, index, sync_simhash, plan, archive):
     assert [kind for _, kind in records.values()].count("missing") == 2
     assert gzip.decompress(archive.read_bytes()).count(b"\n") == 4
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
+
+
+# What a restore of all of them sends, about: a few requests for each batch, and the reading and rewriting of groups.
+REQUESTS = 30
+
+
+def remove_all(simhash, archive, index):
+    """Remove the duplicates of *index*."""
+    plan = archive.with_name("plan.jsonl")
+    simhash.plan_removal(index, plan, **ALL)
+    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+
+
+def without_moment(documents):
+    """Return the documents without the moment at which they were grouped."""
+    left_out = lambda own: {name: value for name, value in own.items() if name != "at"}  # noqa: E731
+    return {id_: {**each, "simhash": left_out(each["simhash"])} for id_, each in documents.items()}
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_restore_that_is_killed_goes_on(server, index, sync_simhash, archive, seed):
+    """After each kill what is there is as it was; in the end all of it is, and the groups are right."""
+    chance = random.Random(f"restore {seed}")
+    fill(server, index, sync_simhash, copies(8))
+    sync_simhash.reconcile(index)
+    before = without_moment(sources(server, index))
+    remove_all(sync_simhash, archive, index)
+    for _ in range(2):
+        number = chance.randrange(1, REQUESTS)
+        kill_after(server, number, "restore", archive)
+        now = without_moment(sources(server, index))
+        assert {"a", "r"} <= now.keys()
+        assert now.items() <= before.items()
+    assert {each.action for each in sync_simhash.restore(archive)} <= {"restored", "exists"}
+    assert without_moment(sources(server, index)) == before
+    assert sync_simhash.reconcile(index).changed == 0
+
+
+def kill_after(server, number, *arguments):
+    """Run a command that is killed when the request *number* has been answered, before it reads the answer."""
+    with signalling_proxy(server.url, "", number, signal.SIGKILL) as proxy:
+        command = [sys.executable, "-m", "tests.servers.fault_removal", proxy.url, *map(str, arguments)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            proxy.pid = process.pid
+            proxy.began.set()
+            _, errors = process.communicate(timeout=300)
+    assert process.returncode in (0, -signal.SIGKILL), errors  # 0: it was done before
+
+
+@pytest.mark.parametrize("fault", ["lost", "timeout", "503 after the work", "503 for items after the work", "repeated"])
+def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, archive, fault):
+    """A document that this restore created is restored, and one that was there exists, whatever becomes of answers."""
+    fill(server, index, sync_simhash, copies(3))
+    before = sources(server, index)
+    remove_all(sync_simhash, archive, index)
+    sizes = RemovalSizes(restored=4)
+    with closing(sync_simhash._stream(restore(sync_simhash._context, [archive], sizes=sizes))) as records:
+        first = next(records)
+    there = set(sources(server, index))
+    assert {first.id, "a", "r"} <= there < before.keys()
+    wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
+    records, error = through_wire(server, mode, runner, wire, "_stream", restore(Context(), [archive], sizes=sizes))
+    assert wire.log
+    assert error is None
+    wanted = {id_: "exists" if id_ in there else "restored" for id_ in before if id_ not in "ar"}
+    assert {each.id: each.action for each in records} == wanted
+    assert sources(server, index) == before
