@@ -21,7 +21,8 @@ from typing import Any
 from es_simhash import fingerprints
 from es_simhash.groups.content import Content
 from es_simhash.groups.rule import Grouping
-from es_simhash.ingest.decide import Decider, Draft
+from es_simhash.ingest.decide import Decider
+from es_simhash.ingest.in_flight import Document
 from es_simhash.texts.measures import PRESETS
 
 RIGHT, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
@@ -52,7 +53,7 @@ def delete(texts: dict[str, str], prints: list[int | None], grouping: Grouping) 
     found = {}
     for place, ((id_, text), value) in enumerate(zip(texts.items(), prints, strict=True)):
         content = None if grouping.similarity is None else Content(text)
-        decision = decider.decide(Draft(place, id_, value, content=content), [])
+        decision = decider.decide(Document(id_, value, position=place, content=content), [])
         if decision.verdict == "skip":
             found[id_] = decision.group
     return found

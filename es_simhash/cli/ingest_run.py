@@ -31,7 +31,7 @@ from es_simhash.cli.records import Reader, Record, to_action
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME
-from es_simhash.ingest.own_records import find_own_record, refuse_own_record
+from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
 

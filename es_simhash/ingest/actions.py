@@ -1,7 +1,8 @@
 """
 Finds the texts of one bulk action, a dict or its JSON text, and puts the fingerprint fields in.
 
-Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions.
+Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions. Lines of our
+archives, plans and reports are told from documents here too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.documents import carries, check_prefix, read_text, with_fields
@@ -18,17 +19,37 @@ from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
 IdFrom = Literal["random"] | None
-
-
 OnPartial = Literal["clear", "pass"]
-
 
 # Strings, so that what looks like a comment in one is left alone; then comments.
 _STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r\n]*|/\*.*?\*/""", re.DOTALL)
 
-
 # Painless wants functions before statements, so nothing can be put in front of them.
 _BEGINS_WITH_FUNCTION = re.compile(r"\s*\w[\w.<>\[\], ]*\s+\w+\s*\([^)]*\)\s*\{")
+
+FORMAT = "es-simhash-plan"
+OwnRecord: TypeAlias = Literal["archive", "plan", "report"]
+_ARCHIVE = frozenset({"_source", "canonical", "plan"})
+_PLAN = frozenset({"id", "index", "seq_no", "primary_term", "canonical", "distance"})
+_REPORT = frozenset({"id", "action", "reason"})
+# Everything that a report of any version may have: a document of a user has something else as well.
+_OF_REPORTS = _REPORT | {
+    *("file", "line", "position", "index", "routing", "fingerprinted", "source", "kind", "updated"),
+    *("canonical", "canonical_index", "distance", "similarity"),
+}
+_ACTIONS = frozenset(
+    {
+        *("written", "tagged", "replaced", "skipped", "dropped", "refused", "unreadable"),
+        *("deleted", "kept", "would delete", "would tag", "restored", "would restore", "exists", "differs"),
+    }
+)
+_SENTENCES: Mapping[OwnRecord, str] = {
+    "archive": "is a line of an archive of removed documents, and no document: put them back with es-simhash restore",
+    "plan": "is a line of a plan of removal, and no document: es-simhash review shows the plan, and es-simhash restore "
+    "puts back what was removed by it",
+    "report": "is a line of a report of es-simhash, and no document: es-simhash restore puts removed documents back "
+    "from their archive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +296,32 @@ def with_id(action: Any) -> Any:
     if not isinstance(action, Mapping) or action.get("_op_type", "index") not in ("index", "create"):
         return action
     return action if action.get("_id") is not None else {**action, "_id": new_id()}
+
+
+def find_own_record(document: Any) -> OwnRecord | None:
+    """
+    Return which file of this library *document* is a line of; ``None`` for any document of a user.
+
+    >>> find_own_record({"_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0f"})
+    'archive'
+    >>> find_own_record({"id": "1", "action": "shipped", "reason": "sold"}) is None
+    True
+    """
+    if not isinstance(document, Mapping):
+        return None
+    names = document.keys()
+    if names >= _ARCHIVE and isinstance(document["canonical"], Mapping):
+        return "archive"
+    if "format" in names and document["format"] == FORMAT and "index_uuids" in names:
+        return "plan"
+    if names >= _PLAN and isinstance(document["canonical"], Mapping):
+        return "plan"
+    if names >= _REPORT and names <= _OF_REPORTS and document["action"] in _ACTIONS:
+        return "report"
+    return None
+
+
+def refuse_own_record(document: Any, place: str) -> None:
+    """Raise if *document* is a line of a file of this library; *place* names it in the message."""
+    if (kind := find_own_record(document)) is not None:
+        raise InvalidInputError(f"{place} {_SENTENCES[kind]}")

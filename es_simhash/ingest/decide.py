@@ -16,14 +16,13 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.groups.content import Unread, compare_contents
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import hamming_distance
-from es_simhash.ingest.in_flight import ExistingDocument, InFlight
+from es_simhash.ingest.in_flight import Document, InFlight
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.documents import read_text
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, TextMeasure, Unit, check_bound
 
 if TYPE_CHECKING:
-    from es_simhash.groups.content import Content
     from es_simhash.texts.measures import Score
 
 
@@ -103,26 +102,6 @@ def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
     return on_duplicate
 
 
-@dataclass(slots=True)
-class Draft:
-    """
-    A document on its way into the index, as it is decided about.
-
-    *position*: among the documents given, from 0. *fingerprint*: ``None``, nothing is near it. *source*: only
-    where the policy wants to see it. *must_write*: an update, or a document already written, so it cannot be
-    skipped. *content*: ``None`` where only distances count.
-    """
-
-    position: int
-    id: str
-    fingerprint: int | None
-    index: str | None = None
-    source: Mapping[str, Any] | None = None
-    routing: str | None = None
-    must_write: bool = False
-    content: Content | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Uncompared:
     """A near document, or ``None`` for all, with which a new document could not be compared, and why."""
@@ -152,8 +131,8 @@ class Decision:
     verdict: Verdict
     group: str
     distance: int | None = 0
-    leader: ExistingDocument | None = None
-    replaced: tuple[ExistingDocument, ...] = ()
+    leader: Document | None = None
+    replaced: tuple[Document, ...] = ()
     similarity: float | None = None
     uncompared: tuple[Uncompared, ...] = ()
     blockers: frozenset[int] = frozenset()
@@ -165,7 +144,7 @@ class _Neighbour:
     """A neighbour of a draft, with the distance in bits, and the similarity of the texts where it was computed."""
 
     distance: int
-    document: ExistingDocument
+    document: Document
     score: Score | None
 
     @property
@@ -199,8 +178,8 @@ class Decider:
 
     def decide(
         self,
-        draft: Draft,
-        found: Sequence[ExistingDocument],
+        draft: Document,
+        found: Sequence[Document],
         canonicals: Mapping[str, int] | None = None,
         *,
         now: int = 0,
@@ -214,23 +193,13 @@ class Decider:
         """
         decision = self._judge(draft, found, canonicals or {}, now)
         if decision.verdict != "skip":
-            document = ExistingDocument(
-                draft.id,
-                draft.fingerprint,
-                decision.group,
-                draft.index,
-                draft.source,
-                draft.routing,
-                draft.position,
-                draft.content,
-                decision.at,
-            )
+            draft.group, draft.at = decision.group, decision.at
             # For "star" only canonicals attract other documents; for "connected" members do too.
             may_have_duplicates = self.grouping.rule == "connected" or decision.group == draft.id
-            self.in_flight.add(document, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
+            self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
         return decision
 
-    def _moment(self, draft: Draft, replaced: Sequence[ExistingDocument], now: int) -> int:
+    def _moment(self, draft: Document, replaced: Sequence[Document], now: int) -> int:
         """
         Return when *draft* is grouped: after what it replaces, so that the index shows the writing order.
 
@@ -246,15 +215,13 @@ class Decider:
             self._latest = max(self._latest, each.at + 1)
         return self._latest
 
-    def _judge(
-        self, draft: Draft, found: Sequence[ExistingDocument], canonicals: Mapping[str, int], now: int
-    ) -> Decision:
+    def _judge(self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int], now: int) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
         if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
             return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
         verdict: Verdict
-        leader: ExistingDocument | None
-        olds: tuple[ExistingDocument, ...]
+        leader: Document | None
+        olds: tuple[Document, ...]
         replaced: list[_Neighbour] = []
         uncompared: list[Uncompared] = []
         blockers: set[int] = set()
@@ -276,7 +243,7 @@ class Decider:
         return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(blockers), at)
 
     def _neighbours(
-        self, draft: Draft, candidates: Iterable[tuple[int, ExistingDocument]], uncompared: list[Uncompared]
+        self, draft: Document, candidates: Iterable[tuple[int, Document]], uncompared: list[Uncompared]
     ) -> Iterator[_Neighbour]:
         """Yield the neighbours of *draft* among *candidates*; add to *uncompared* what could not be compared."""
         unread = None if draft.content is None else draft.content.unread
@@ -291,8 +258,8 @@ class Decider:
                 yield _Neighbour(distance, each, comparison.similarity)
 
     def _candidates(
-        self, draft: Draft, found: Iterable[ExistingDocument], blockers: set[int]
-    ) -> Iterator[tuple[int, ExistingDocument]]:
+        self, draft: Document, found: Iterable[Document], blockers: set[int]
+    ) -> Iterator[tuple[int, Document]]:
         """Yield the documents near *draft*, with distances, those in the index first; note *blockers*."""
         if draft.fingerprint is None:
             return
@@ -307,7 +274,7 @@ class Decider:
                 yield hamming_distance(draft.fingerprint, each.fingerprint), each
         yield from self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
 
-    def _verdict(self, draft: Draft, neighbour: _Neighbour) -> Verdict:
+    def _verdict(self, draft: Document, neighbour: _Neighbour) -> Verdict:
         verdict: Verdict
         if isinstance(self._policy, str):
             verdict = self._policy
@@ -320,7 +287,7 @@ class Decider:
         return "tag" if verdict == "skip" and draft.must_write else verdict
 
     def _distance_to_canonical(
-        self, draft: Draft, existing: ExistingDocument, distance: int, canonicals: Mapping[str, int]
+        self, draft: Document, existing: Document, distance: int, canonicals: Mapping[str, int]
     ) -> int | None:
         if existing.group == existing.id or draft.fingerprint is None:
             return distance

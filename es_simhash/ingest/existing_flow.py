@@ -19,7 +19,7 @@ from es_simhash.groups.contents_flow import fetch_contents
 from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.in_flight import ExistingDocument
+from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.lookup.find_many_flow import Batch
 from es_simhash.lookup.memory_operations_flow import Resident
@@ -34,6 +34,7 @@ from es_simhash.transport.protocol import Call, Compute, Flow, Together
 from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
 
 logger = logging.getLogger("es_simhash")
+PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,139 +47,6 @@ class Asked:
     by_table: bool = False
 
 
-class IngestLookups:
-    """The lookups of one ingest, by *lookups* on the server or in a table in memory, as *request* says."""
-
-    def __init__(
-        self,
-        context: Context,
-        index: str,
-        lookups: GroupLookups,
-        *,
-        settings: IndexSettings,
-        max_distance: int,
-        request: LookupRequest,
-    ) -> None:
-        self._lookups = lookups
-        self._index = index
-        self._is_wanted = request.lookups != "server"
-        self._is_demanded = request.lookups == "memory"
-        file = request.file(context.prefix, settings)
-        self._make = partial(
-            Resident,
-            context,
-            index,
-            max_distance=max_distance,
-            memory_bytes=request.most_bytes,
-            by_number=settings.allows_scripts,
-            file=file,
-        )
-        self._has_file = file is not None and file.path.exists()
-        self._resident: Resident | None = None
-        self._asked = 0
-
-    def prepare(self) -> Flow[None]:
-        """Learn the size of the index, which was refreshed just now."""
-        yield from self._lookups.prepare()
-        if self._resident is not None:
-            try:
-                yield from self._resident.catch_up(documents=self._lookups.documents)
-            except ResidentError as error:
-                self._give_up(error)
-        elif self._is_demanded or (self._has_file and self._is_wanted):
-            yield from self._load()
-
-    def finish(self) -> Flow[None]:
-        """Leave what is in memory to the next ingest, if the caller named a file."""
-        if self._resident is not None:
-            yield from self._resident.save()
-
-    def note_written(self, written: Mapping[str, int]) -> None:
-        """Note how many documents were *written* to each index that are in flight until :meth:`prepare`."""
-        if self._resident is not None:
-            self._resident.note_own(written)
-
-    def ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
-        """Return what to ask about *fingerprints*, one or more."""
-        if self._is_worth_it():
-            yield from self._load()
-        resident = self._resident
-        if resident is None:
-            return self._ask_server(fingerprints)
-        near = yield Compute(resident.near, (fingerprints,))
-        with_near = [each for each in fingerprints if each in near]
-        batch = self._lookups.batch(with_near, known=near) if with_near else None
-        return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
-
-    def _ask_server(self, fingerprints: Sequence[int]) -> Asked:
-        self._asked += len(fingerprints)
-        batch = self._lookups.batch(fingerprints)
-        return Asked(fingerprints, batch, [batch.call()])
-
-    def _is_worth_it(self) -> bool:
-        """Return whether asking the server has cost about as much as reading all fingerprints would."""
-        if self._resident is not None or not self._is_wanted:
-            return False
-        return pays(self._asked, milliseconds=self._lookups.milliseconds, documents=self._lookups.documents)
-
-    def _load(self) -> Flow[None]:
-        resident = self._make()
-        try:
-            yield from resident.load()
-        except ResidentError as error:
-            self._give_up(error)
-        else:
-            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
-            self._resident = resident
-            yield from resident.save()
-
-    def _give_up(self, error: ResidentError) -> None:
-        """Ask the server from now on; only for now, if it may be otherwise in a moment."""
-        if error.is_passing:
-            self._asked = 0
-            return
-        if self._is_demanded:
-            raise error.for_caller(self._index) from error
-        logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
-        self._is_wanted, self._resident = False, None
-
-    def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
-        """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
-        found = {} if asked.batch is None else (yield from self._lookups.take(asked.batch, answers[0]))
-        if not asked.by_table:
-            return found
-        resident = self._resident
-        if resident is None:
-            return (yield from self._lookups.ask(asked.fingerprints))
-        try:
-            shown = yield from resident.read_news()
-        except ResidentError as error:
-            self._give_up(error)
-            return (yield from self._lookups.ask(asked.fingerprints))
-        if not len(shown):
-            return found
-        near = yield Compute(resident.near_among, (asked.fingerprints, shown))
-        # What has these fingerprints was found already, or is asked for by block terms: it may have others again.
-        known = {each: {one.fingerprint for one in some} for each, some in found.items()}
-        missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
-        also = yield from self._lookups.ask(missed)
-        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
-
-
-def _both(one: NearDups, other: NearDups) -> NearDups:
-    """Return the documents of both."""
-    items = {each.key: each for each in (*one, *other)}
-    return replace(
-        one,
-        items=tuple(items.values()),
-        complete=one.complete and other.complete,
-        reasons=(*one.reasons, *other.reasons),
-    )
-
-
-PAGE = 1_000
-
-
 @dataclass(frozen=True, slots=True)
 class Existing:
     """
@@ -189,7 +57,7 @@ class Existing:
     lookup is incomplete.
     """
 
-    near: Mapping[int, Sequence[ExistingDocument]] = field(default_factory=dict)
+    near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
@@ -227,36 +95,52 @@ class ExistingLookup:
             canonicals_only=grouping.rule == "star",
             source=with_source,
         )
-        self._lookups = IngestLookups(
+        self._is_wanted = request.lookups != "server"
+        self._is_demanded = request.lookups == "memory"
+        file = request.file(context.prefix, settings)
+        self._has_file = file is not None and file.path.exists()
+        self._make = partial(
+            Resident,
             context,
             index,
-            self._group_lookups,
-            settings=settings,
             max_distance=grouping.max_distance,
-            request=request,
+            memory_bytes=request.most_bytes,
+            by_number=settings.allows_scripts,
+            file=file,
         )
+        self._resident: Resident | None = None
+        self._asked = 0
 
     def prepare(self) -> Flow[None]:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         yield from refresh(self._index)
-        yield from self._lookups.prepare()
+        yield from self._group_lookups.prepare()
+        if self._resident is not None:
+            try:
+                yield from self._resident.catch_up(documents=self._group_lookups.documents)
+            except ResidentError as error:
+                self._give_up(error)
+        elif self._is_demanded or (self._has_file and self._is_wanted):
+            yield from self._load()
 
     def finish(self) -> Flow[None]:
-        """Note that no batch follows."""
-        yield from self._lookups.finish()
+        """Leave what is in memory to the next ingest, if the caller named a file."""
+        if self._resident is not None:
+            yield from self._resident.save()
 
     def note_written(self, items: Iterable[Item]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
-        self._lookups.note_written(Counter(filter(None, map(_written_to, items))))
+        if self._resident is not None:
+            self._resident.note_own(Counter(filter(None, map(_written_to, items))))
 
     def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
         wanted = _fingerprints_of(items)
-        return (yield from self._lookups.ask(wanted)) if wanted else None
+        return (yield from self._ask(wanted)) if wanted else None
 
     def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[Existing]:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
-        return (yield from self._read((yield from self._lookups.take(asked, answers))))
+        return (yield from self._read((yield from self._take(asked, answers))))
 
     def look_up_first(self, items: Iterable[Item]) -> Flow[Existing]:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -271,6 +155,68 @@ class ExistingLookup:
         batch = self._group_lookups.batch(wanted)
         answer = yield from attempt(batch.call())
         return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
+
+    def _ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
+        if self._is_worth_it():
+            yield from self._load()
+        resident = self._resident
+        if resident is None:
+            self._asked += len(fingerprints)
+            whole = self._group_lookups.batch(fingerprints)
+            return Asked(fingerprints, whole, [whole.call()])
+        near = yield Compute(resident.near, (fingerprints,))
+        with_near = [each for each in fingerprints if each in near]
+        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
+        return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
+
+    def _is_worth_it(self) -> bool:
+        """Return whether asking the server has cost about as much as reading all fingerprints would."""
+        if self._resident is not None or not self._is_wanted:
+            return False
+        return pays(self._asked, milliseconds=self._group_lookups.milliseconds, documents=self._group_lookups.documents)
+
+    def _load(self) -> Flow[None]:
+        resident = self._make()
+        try:
+            yield from resident.load()
+        except ResidentError as error:
+            self._give_up(error)
+        else:
+            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
+            self._resident = resident
+            yield from resident.save()
+
+    def _give_up(self, error: ResidentError) -> None:
+        """Ask the server from now on; only for now, if it may be otherwise in a moment."""
+        if error.is_passing:
+            self._asked = 0
+            return
+        if self._is_demanded:
+            raise error.for_caller(self._index) from error
+        logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
+        self._is_wanted, self._resident = False, None
+
+    def _take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
+        """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
+        found = {} if asked.batch is None else (yield from self._group_lookups.take(asked.batch, answers[0]))
+        if not asked.by_table:
+            return found
+        resident = self._resident
+        if resident is None:
+            return (yield from self._group_lookups.ask(asked.fingerprints))
+        try:
+            shown = yield from resident.read_news()
+        except ResidentError as error:
+            self._give_up(error)
+            return (yield from self._group_lookups.ask(asked.fingerprints))
+        if not len(shown):
+            return found
+        near = yield Compute(resident.near_among, (asked.fingerprints, shown))
+        # What has these fingerprints was found already, or is asked for by block terms: it may have others again.
+        known = {each: {one.fingerprint for one in some} for each, some in found.items()}
+        missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
+        also = yield from self._group_lookups.ask(missed)
+        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
 
     def _read(self, found: Mapping[int, NearDups]) -> Flow[Existing]:
         """Return the documents *found*, with what they are compared by."""
@@ -290,11 +236,11 @@ class ExistingLookup:
         )
         return contents
 
-    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[ExistingDocument]:
+    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:
         # A document that was deleted since the lookup has no content.
         there = [each for each in found if contents is None or each.key in contents]
         return [
-            ExistingDocument(
+            Document(
                 each.id,
                 each.fingerprint,
                 self._group_lookups.group_of(each) or each.id,
@@ -307,7 +253,7 @@ class ExistingLookup:
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
-    def _other_canonicals(self, found: Iterable[Sequence[ExistingDocument]]) -> Flow[dict[str, int]]:
+    def _other_canonicals(self, found: Iterable[Sequence[Document]]) -> Flow[dict[str, int]]:
         """Return the fingerprints of the canonicals of members that were found."""
         groups = {each.group for near in found for each in near if each.group != each.id}
         if not groups:
@@ -321,6 +267,17 @@ class ExistingLookup:
 
         yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
         return known
+
+
+def _both(one: NearDups, other: NearDups) -> NearDups:
+    """Return the documents of both."""
+    items = {each.key: each for each in (*one, *other)}
+    return replace(
+        one,
+        items=tuple(items.values()),
+        complete=one.complete and other.complete,
+        reasons=(*one.reasons, *other.reasons),
+    )
 
 
 def _written_to(item: Item) -> str | None:

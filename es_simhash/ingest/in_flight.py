@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class ExistingDocument:
+class Document:
     """
-    A document that another may duplicate, in the index or in flight.
+    A document that is decided about, or that another may duplicate, in the index or in flight.
 
-    *group*: id of its canonical, of the document itself if it is one. *position*: among the documents given, from
-    0; ``None`` for one that a search showed. *source*: only where the policy wants to see it. *content*: ``None``
-    where only distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
+    *fingerprint*: ``None``, nothing is near it. *group*: id of its canonical, of the document itself if it is one;
+    empty before the decision. *position*: among the documents given, from 0; ``None`` for one that a search showed.
+    *source*: only where the policy wants to see it. *content*: ``None`` where only distances count. *at*: when it was
+    grouped, in milliseconds since 1970; 0 if never. *must_write*: an update, or written already: it cannot be skipped.
 
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
     One object for each document, because Python's garbage collector looks at all of them again and again.
@@ -33,16 +34,17 @@ class ExistingDocument:
 
     id: str
     fingerprint: int | None
-    group: str
+    group: str = ""
     index: str | None = None
     source: Mapping[str, Any] | None = None
     routing: str | None = None
     position: int | None = None
     content: Content | None = None
     at: int = 0
-    earlier: ExistingDocument | None = field(default=None, init=False, compare=False, repr=False)
-    replaces: tuple[ExistingDocument, ...] = field(default=(), init=False, compare=False, repr=False)
-    replaced_by: tuple[ExistingDocument, ...] = field(default=(), init=False, compare=False, repr=False)
+    must_write: bool = False
+    earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
+    replaces: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
+    replaced_by: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
     is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
     order: int = field(default=0, init=False, compare=False, repr=False)
@@ -51,7 +53,7 @@ class ExistingDocument:
 _CopyKey: TypeAlias = tuple[int, str, Hashable]
 
 
-def _copy_key(document: ExistingDocument) -> _CopyKey:
+def _copy_key(document: Document) -> _CopyKey:
     """Return a value that is equal for documents which every later document is compared with in the same way."""
     return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
 
@@ -62,12 +64,12 @@ class InFlight:
     def __init__(self, max_distance: int) -> None:
         self.settled = 0
         self._max_distance = max_distance
-        self._current: dict[str, ExistingDocument] = {}
-        self._by_position: dict[int, ExistingDocument] = {}
+        self._current: dict[str, Document] = {}
+        self._by_position: dict[int, Document] = {}
         self._contents: list[Content] = []
         self._added = 0
         # Documents that are equal for every later one are looked up as one; a list where there are several.
-        self._copies: dict[_CopyKey, ExistingDocument | list[ExistingDocument]] = {}
+        self._copies: dict[_CopyKey, Document | list[Document]] = {}
         self._keys: dict[int, _CopyKey | list[_CopyKey]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
@@ -81,9 +83,7 @@ class InFlight:
         """About how many bytes the texts of the documents occupy, prepared or not."""
         return sum(each.size for each in self._contents)
 
-    def add(
-        self, document: ExistingDocument, *, replaced: Iterable[ExistingDocument] = (), may_have_duplicates: bool = True
-    ) -> None:
+    def add(self, document: Document, *, replaced: Iterable[Document] = (), may_have_duplicates: bool = True) -> None:
         """Remember *document*, which hides others of its id; *may_have_duplicates*: later ones may duplicate it."""
         self._put(document)
         for each in replaced:
@@ -95,7 +95,7 @@ class InFlight:
         if document.fingerprint is not None and may_have_duplicates:
             self._keep(document)
 
-    def _keep(self, document: ExistingDocument) -> None:
+    def _keep(self, document: Document) -> None:
         key = _copy_key(document)
         copies = self._copies.get(key)
         if isinstance(copies, list):
@@ -117,7 +117,7 @@ class InFlight:
             if fingerprint not in self._foreseen:
                 self._foreseen, self._near = frozenset(), {}
 
-    def _put(self, document: ExistingDocument) -> ExistingDocument:
+    def _put(self, document: Document) -> Document:
         document.earlier = self._current.get(document.id)
         document.order = self._added = self._added + 1
         self._current[document.id] = document
@@ -125,7 +125,7 @@ class InFlight:
             self._by_position[document.position] = document
         return document
 
-    def _shadow(self, shown: ExistingDocument) -> ExistingDocument:
+    def _shadow(self, shown: Document) -> Document:
         """Return the document that hides one which a search shows and which was replaced."""
         current = self._current.get(shown.id)
         return current if current is not None and current.position is None else self._put(replace(shown))
@@ -134,7 +134,7 @@ class InFlight:
         """Return whether a document in flight is newer than what a search shows under *id_*."""
         return id_ in self._current
 
-    def get(self, id_: str) -> ExistingDocument | None:
+    def get(self, id_: str) -> Document | None:
         """Return the document in flight under *id_*."""
         return self._current.get(id_)
 
@@ -186,7 +186,7 @@ class InFlight:
 
     def find(
         self, fingerprint: int, *, blockers: set[int] | None = None, apart_from: str | None = None
-    ) -> Iterator[tuple[int, ExistingDocument]]:
+    ) -> Iterator[tuple[int, Document]]:
         """
         Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
 
@@ -208,11 +208,11 @@ class InFlight:
                         blockers.update(self.blockers(each.id))
 
     @staticmethod
-    def _blockers_of(document: ExistingDocument) -> set[int]:
+    def _blockers_of(document: Document) -> set[int]:
         hiding = [document, *(each for each in document.replaced_by if not each.is_withdrawn)]
         return {each.position for each in hiding if each.position is not None}
 
-    def _is_standing(self, document: ExistingDocument) -> bool:
+    def _is_standing(self, document: Document) -> bool:
         is_current = self._current.get(document.id) is document
         return is_current and all(each.is_withdrawn for each in document.replaced_by)
 
@@ -248,7 +248,7 @@ class InFlight:
         self._current = {id_: each for id_, each in self._current.items() if not self._is_visible(each)}
         kept: set[int] = set()
         for current in self._current.values():
-            document: ExistingDocument | None = current
+            document: Document | None = current
             while document is not None:  # an earlier one counts again if the write of the later one is withdrawn
                 kept.add(id(document))
                 if document.earlier is not None and self._is_visible(document.earlier):
@@ -265,11 +265,11 @@ class InFlight:
                     self._keep(each)
 
     @staticmethod
-    def _is_visible(document: ExistingDocument) -> bool:
+    def _is_visible(document: Document) -> bool:
         if document.position is None:
             return all(each.is_settled or each.is_withdrawn for each in document.replaced_by)
         return document.is_settled
 
 
-def _first_order(copies: Sequence[ExistingDocument]) -> int:
+def _first_order(copies: Sequence[Document]) -> int:
     return copies[0].order

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.groups.content import Content, milliseconds_of, prepare_together, to_moment
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.actions import Part
-from es_simhash.ingest.decide import Decider, Decision, Draft, Uncompared
+from es_simhash.ingest.decide import Decider, Decision, Uncompared
+from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.mapping.fields import GROUPED, dotted_names, group_fields, without_fingerprint
 from es_simhash.transport.raw_json import keep_text
@@ -59,7 +60,7 @@ class Item:
     operation: Operation | None
     problem: str | None = None
     outcome: Outcome | None = None
-    draft: Draft | None = None
+    draft: Document | None = None
     decision: Decision | None = None
     container: Container | None = None
     container_position: int | None = None
@@ -146,7 +147,7 @@ def has_fingerprint(operation: Operation, prefix: str) -> bool:
 
 def make_draft(
     position: int, operation: Operation, prefix: str, *, with_source: bool, reader: ContentReader | None = None
-) -> Draft | None:
+) -> Document | None:
     """
     Return the draft of the document of *operation*, which gets an id if it has none.
 
@@ -159,15 +160,15 @@ def make_draft(
     header = operation.header
     if operation.kind in ("index", "create") and header.get("_id") is None:
         operation.header = header = {**header, "_id": uuid.uuid4().hex}
-    return Draft(
-        position,
+    return Document(
         str(header.get("_id")),
         fingerprint,
-        header.get("_index"),
-        _written_fields(operation) if with_source else None,
-        header.get("routing"),
-        must_write=operation.kind in ("update", "delete"),
+        index=header.get("_index"),
+        source=_written_fields(operation) if with_source else None,
+        routing=header.get("routing"),
+        position=position,
         content=None if reader is None or fingerprint is None else _content_of(operation, reader),
+        must_write=operation.kind in ("update", "delete"),
     )
 
 
@@ -205,14 +206,14 @@ def upsert_of(operation: Operation) -> Operation | None:
     return None if is_other else Operation("create", operation.header, body["upsert"])
 
 
-def _are_alike(one: Draft, other: Draft) -> bool:
+def _are_alike(one: Document, other: Document) -> bool:
     """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
     contents = [None if each.content is None else each.content.key for each in (one, other)]
     return (one.fingerprint, one.source) == (other.fingerprint, other.source) and contents[0] == contents[1]
 
 
 def put_decision(
-    operation: Operation, draft: Draft, decision: Decision, *, prefix: str, with_upsert: bool = False
+    operation: Operation, draft: Document, decision: Decision, *, prefix: str, with_upsert: bool = False
 ) -> Operation:
     """
     Return *operation* with the group fields of *decision*; those that came with it are dropped.
@@ -250,13 +251,13 @@ def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix:
     return {key: value for key, value in document.items() if key not in grouped} | {prefix: changed}
 
 
-def _fields_of(draft: Draft, decision: Decision) -> dict[str, Any]:
+def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:
     canonical = decision.group if decision.group != draft.id else None
     at = to_moment(decision.at)
     return group_fields(decision.group, canonical=canonical, distance=decision.distance, at=at)
 
 
-def regroup_body(draft: Draft, decision: Decision, *, prefix: str) -> dict[str, Any]:
+def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
     """Return the body of an update that puts *decision* into a document that is written already."""
     return {"doc": {prefix: _fields_of(draft, decision)}}
 
@@ -272,9 +273,9 @@ def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *,
         _decide(decider, item, existing, prefix=prefix, now=now)
 
 
-def _compared_soon(drafts: Sequence[Draft], existing: Existing, in_flight: InFlight) -> Iterator[Content]:
+def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: InFlight) -> Iterator[Content]:
     """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""
-    seen: dict[int, Draft] = {}
+    seen: dict[int, Document] = {}
     for draft in drafts:
         fingerprint = draft.fingerprint or 0
         # The first neighbour decides, so those after it are seldom compared.

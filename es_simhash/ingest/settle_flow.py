@@ -18,8 +18,9 @@ from es_simhash.groups.contents_flow import untag
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.ingest.contained_flow import ContainedLookup
-from es_simhash.ingest.decide import Decider, Draft
+from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.existing_flow import ExistingLookup
+from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item, decide_items, regroup_body
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.mapping.fields import Fields, group_fields
@@ -222,10 +223,11 @@ def _is_same(before: Item, after: Item, prefix: str) -> bool:
 
 def _must_stay(item: Item) -> Item:
     """Return a copy of *item* to decide again: one that is written already has its id, and cannot be skipped."""
-    if item.draft is None or item.outcome is None:
+    draft, outcome = item.draft, item.outcome
+    if draft is None:
         return replace(item)
-    draft = replace(item.draft, id=item.outcome.id or item.draft.id, must_write=True)
-    return replace(item, draft=draft)
+    id_ = draft.id if outcome is None else outcome.id or draft.id
+    return replace(item, draft=replace(draft, id=id_, must_write=draft.must_write or outcome is not None))
 
 
 def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> Item:
@@ -247,8 +249,8 @@ def relink(
     if not successors:
         return list(items)
     places, gaps = yield from _find_members(index, items, successors, prefix)
-    failed: dict[int, str] = {}  # by position of the document that took over
-    taken: dict[Key, Draft] = {}
+    failed: dict[int | None, str] = {}  # by position of the document that took over
+    taken: dict[Key, Document] = {}
 
     def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         own = found.get("_source", {}).get(prefix) or {}
@@ -284,7 +286,7 @@ def relink(
     return [_with_problem(item, failed.get(item.position)) for item in items]
 
 
-def _successors(items: Sequence[Item]) -> dict[str, Draft]:
+def _successors(items: Sequence[Item]) -> dict[str, Document]:
     """Return, by id of a replaced canonical, the document that took its place."""
     return {
         old.id: item.draft
@@ -294,7 +296,7 @@ def _successors(items: Sequence[Item]) -> dict[str, Draft]:
     }
 
 
-def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
+def _follow(successors: Mapping[str, Document], group: str) -> Document | None:
     """Return the present name of *group*: a successor may have been replaced itself."""
     successor = successors.get(group)
     seen = {group}
@@ -305,7 +307,7 @@ def _follow(successors: Mapping[str, Draft], group: str) -> Draft | None:
 
 
 def _find_members(
-    index: str, items: Sequence[Item], successors: Mapping[str, Draft], prefix: str
+    index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
 ) -> Flow[tuple[list[Key], list[Gap]]]:
     """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
     fields = Fields(prefix)

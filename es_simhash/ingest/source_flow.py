@@ -17,10 +17,9 @@ from es_simhash.arguments import check_choice, check_count, check_fields, check_
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
-from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body
+from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.decide import OnDuplicate, check_policy
 from es_simhash.ingest.item import Item, content_id, make_draft, upsert_of
-from es_simhash.ingest.own_records import refuse_own_record
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
 from es_simhash.lookup.options import LookupRequest

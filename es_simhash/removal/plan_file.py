@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.ingest.own_records import FORMAT
+from es_simhash.ingest.actions import FORMAT
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
 from es_simhash.removal.may_delete import Guards
 from es_simhash.removal.records import PlannedRemoval, take

@@ -5,15 +5,15 @@ from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
 from es_simhash.groups.rule import Grouping
-from es_simhash.ingest.decide import Decider, Draft
-from es_simhash.ingest.in_flight import ExistingDocument, InFlight
+from es_simhash.ingest.decide import Decider
+from es_simhash.ingest.in_flight import Document, InFlight
 from tests.groups.strategies import related_fingerprints
 from tests.reference import connected, star
 
 
 def decide_all(decider, values):
     """Return the decisions about documents with the fingerprints *values*, whose ids are their places."""
-    return [decider.decide(Draft(place, str(place), value), []) for place, value in enumerate(values)]
+    return [decider.decide(Document(str(place), value, position=place), []) for place, value in enumerate(values)]
 
 
 @given(related_fingerprints(30), st.integers(0, 20), st.lists(st.booleans(), min_size=30, max_size=30))
@@ -23,11 +23,11 @@ def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, r
     groups, visible = [], 0
     for place, (value, is_refreshed) in enumerate(zip(values, refreshes, strict=False)):
         shown = [
-            ExistingDocument(str(n), values[n], groups[n])
+            Document(str(n), values[n], groups[n])
             for n in range(visible)
             if groups[n] == str(n) and hamming_distance(values[n], value) <= max_distance
         ]
-        groups.append(decider.decide(Draft(place, str(place), value), shown).group)
+        groups.append(decider.decide(Document(str(place), value, position=place), shown).group)
         decider.in_flight.settle(place)
         if is_refreshed:
             decider.in_flight.forget_settled()
@@ -54,10 +54,10 @@ def test_what_is_skipped_attracts_nothing(values, max_distance):
 def test_a_refused_version_leaves_the_earlier_one_standing():
     """Written once, written again and refused: the first is still found."""
     decider = Decider(Grouping("star", 3), "tag")
-    decider.decide(Draft(0, "a", 0), [])
-    decider.decide(Draft(1, "a", 255), [])
+    decider.decide(Document("a", 0, position=0), [])
+    decider.decide(Document("a", 255, position=1), [])
     decider.in_flight.withdraw(1)
-    decision = decider.decide(Draft(2, "b", 1), [])
+    decision = decider.decide(Document("b", 1, position=2), [])
     assert (decision.group, decision.distance) == ("a", 1)
 
 
@@ -65,11 +65,11 @@ def test_a_refused_version_leaves_the_earlier_one_standing():
 def test_of_two_refused_versions_none_stands(order):
     """Whichever refusal is seen first."""
     decider = Decider(Grouping("star", 3), "tag")
-    decider.decide(Draft(0, "a", 0), [])
-    decider.decide(Draft(1, "a", 0), [])
+    decider.decide(Document("a", 0, position=0), [])
+    decider.decide(Document("a", 0, position=1), [])
     for position in order:
         decider.in_flight.withdraw(position)
-    assert decider.decide(Draft(2, "b", 0), []).verdict == "write"
+    assert decider.decide(Document("b", 0, position=2), []).verdict == "write"
 
 
 @given(related_fingerprints(30), st.integers(0, 64), st.data())
@@ -82,15 +82,15 @@ def test_what_is_in_flight_is_found_whatever_was_foreseen(values, max_distance, 
         before = [(hamming_distance(other, value), str(n)) for n, other in enumerate(values[:place])]
         found = [(distance, each.id) for distance, each in memory.find(value)]
         assert found == [each for each in before if each[0] <= max_distance]
-        memory.add(ExistingDocument(str(place), value, str(place), position=place))
+        memory.add(Document(str(place), value, str(place), position=place))
 
 
 def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
     """After a refresh forgot it, this memory neither shows nor hides it."""
     memory = InFlight(64)
-    memory.add(ExistingDocument("a", 0, "a", position=0))
+    memory.add(Document("a", 0, "a", position=0))
     memory.settle(0)
-    memory.add(ExistingDocument("a", 255, "a", position=1))
+    memory.add(Document("a", 255, "a", position=1))
     memory.forget_settled()
     memory.withdraw(1)
     assert not memory.hides("a")
@@ -103,21 +103,21 @@ def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
     decisions = decide_all(decider, [0, 0])
     assert [each.id for each in decisions[1].replaced] == ["0"]
     decider.in_flight.withdraw(1)
-    decision = decider.decide(Draft(2, "c", 0), [ExistingDocument("0", 0, "0")])
+    decision = decider.decide(Document("c", 0, position=2), [Document("0", 0, "0")])
     assert [each.id for each in decision.replaced] == ["0"]
 
 
 def test_a_canonical_shown_by_a_search_is_hidden_while_it_is_replaced():
     """Once the replacing document is refused, searches count again."""
     decider = Decider(Grouping("star", 3), "replace")
-    shown = ExistingDocument("old", 0, "old")
+    shown = Document("old", 0, "old")
     for position, name in enumerate("ab"):
-        decision = decider.decide(Draft(position, name, 0), [shown])
+        decision = decider.decide(Document(name, 0, position=position), [shown])
         assert [each.id for each in decision.replaced] == [("old", "a")[position]]
     decider.in_flight.withdraw(1)
     decider.in_flight.withdraw(0)
     assert not decider.in_flight.hides("old")
-    assert decider.decide(Draft(2, "c", 0), [shown]).leader is shown
+    assert decider.decide(Document("c", 0, position=2), [shown]).leader is shown
 
 
 @given(related_fingerprints(20), st.integers(0, 12), st.data())
@@ -139,12 +139,12 @@ def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, ma
 def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
     """By a clock that stands still, and whatever moment a document in the index has: also one in the future."""
     decider = Decider(Grouping(rule, max_distance), "replace")
-    shown = ExistingDocument("old", 0, "old", at=50)
+    shown = Document("old", 0, "old", at=50)
     moments = {"old": 50}
     latest = 0
     for place, value in enumerate(values):
         id_ = str(place % 7)  # some documents are written again
-        decision = decider.decide(Draft(place, id_, value), [shown], now=10)
+        decision = decider.decide(Document(id_, value, position=place), [shown], now=10)
         assert decision.at > moments.get(id_, 0)
         assert all(decision.at > moments[each.id] for each in decision.replaced)
         moments[id_] = decision.at
@@ -157,12 +157,12 @@ def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
 def test_a_canonical_that_is_written_again_does_not_duplicate_its_own_group(policy, is_shown):
     """Whether searches show its members or they are in flight; a near document of another group still counts."""
     decider = Decider(Grouping("connected", 3), policy)
-    members = [ExistingDocument(id_, 0, "a", position=None if is_shown else n) for n, id_ in enumerate("ab")]
-    other = ExistingDocument("c", 7, "c", position=None if is_shown else 2)
+    members = [Document(id_, 0, "a", position=None if is_shown else n) for n, id_ in enumerate("ab")]
+    other = Document("c", 7, "c", position=None if is_shown else 2)
     for each in () if is_shown else (*members, other):
         decider.in_flight.add(each)
-    assert decider.decide(Draft(3, "a", 8), members if is_shown else ()).verdict == "write"
-    decision = decider.decide(Draft(4, "a", 0), [*members, other] if is_shown else ())
+    assert decider.decide(Document("a", 8, position=3), members if is_shown else ()).verdict == "write"
+    decision = decider.decide(Document("a", 0, position=4), [*members, other] if is_shown else ())
     assert (decision.leader.id, decision.verdict) == ("c", "skip" if callable(policy) else policy)
 
 
@@ -170,5 +170,5 @@ def test_a_member_that_is_written_again_is_near_its_copies():
     """They are looked up as one, and it does not stand for them itself."""
     decider = Decider(Grouping("connected", 3), "tag")
     for n, id_ in enumerate("bc"):
-        decider.in_flight.add(ExistingDocument(id_, 0, "a", position=n))
-    assert decider.decide(Draft(2, "b", 7), []).group == "a"
+        decider.in_flight.add(Document(id_, 0, "a", position=n))
+    assert decider.decide(Document("b", 7, position=2), []).group == "a"

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.ingest.own_records import find_own_record
+from es_simhash.ingest.actions import find_own_record
 from es_simhash.ingest.written import Written
 from es_simhash.removal.plan_file import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Restored
