@@ -133,6 +133,11 @@ def band(name: str, domain: Any, *, range_: str, padding: float = 0.2) -> dict[s
     return {"name": name, "type": "band", "domain": domain, "range": range_, "padding": padding}
 
 
+def linear(name: str, domain: Any, range_: Any, **more: bool) -> dict[str, Any]:
+    """Return a scale of numbers."""
+    return {"name": name, "type": "linear", "domain": domain, "range": range_, **more}
+
+
 def axis(orient: str, scale: str, **more: Any) -> dict[str, Any]:
     """Return an axis without a line of its own."""
     return {"orient": orient, "scale": scale, "domain": False, "ticks": False, "labelPadding": 6, **more}
@@ -280,12 +285,7 @@ def _rows(request: dict[str, Any], transform: list[dict[str, Any]], empty: str) 
 
 
 def sizes_of(subject: Subject) -> Rows:
-    """
-    Return rows from the answer about sizes of groups.
-
-    The largest groups are read one by one. The others are no larger than the smallest of those, and are one
-    column.
-    """
+    """Return rows of sizes of groups: the largest are read one by one; the others, no larger, are one column."""
     label, order = f"'{_LABELS[-1]}'", str(_STARTS[-1])
     for (start, words), (following, _) in reversed(list(pairwise(_SIZES))):
         label = f"datum.size < {following} ? '{words}' : {label}"

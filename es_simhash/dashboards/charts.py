@@ -22,6 +22,7 @@ from es_simhash.dashboards.chart_parts import (
     hot_blocks_request,
     largest_groups_request,
     legend,
+    linear,
     literal,
     no_rows,
     numbers_request,
@@ -55,14 +56,7 @@ def over_time_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
             "domain": signal("length(data('spans')) ? [starts[0], ends[1]] : [now() - 86400000, now()]"),
             "range": "width",
         },
-        {
-            "name": "y",
-            "type": "linear",
-            "domain": {"data": "bars", "field": "y1"},
-            "range": "height",
-            "nice": True,
-            "zero": True,
-        },
+        linear("y", {"data": "bars", "field": "y1"}, "height", nice=True, zero=True),
         colours(words),
     ]
     tooltip = (
@@ -98,7 +92,7 @@ def sources_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
     scales: list[dict[str, Any]] = [
         band("y", {"data": "shares", "field": "source"}, range_="height"),
         # The label of a bar stands behind it.
-        {"name": "x", "type": "linear", "domain": [0, 1], "range": [0, {"signal": "max(20, width - 150)"}]},
+        linear("x", [0, 1], [0, signal("max(20, width - 150)")]),
     ]
     counts = f"format(datum.duplicates, ',') + {literal(words.of)} + format(datum.documents, ',')"
     label = f"format(datum.share, '.1%') + '  (' + {counts} + ')'"
@@ -127,12 +121,10 @@ def sizes_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
     return _columns(
         words.by_size,
         rows,
-        key="label",
+        ("label", "groups"),
+        (words.documents_in_group, words.groups),
         domain={"data": "rows", "field": "label"},
-        height="groups",
         colour=OTHERS,
-        x_title=words.documents_in_group,
-        y_title=words.groups,
         tooltip=tooltip,
     )
 
@@ -145,12 +137,10 @@ def distances_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
     return _columns(
         words.by_distance,
         Rows([*rows.data, span], rows.signals, rows.empty),
-        key="distance",
+        ("distance", "documents"),
+        (words.bits, words.duplicates),
         domain=signal("length(data('spans')) ? sequence(0, distances[1] + 1) : []"),
-        height="documents",
         colour=DUPLICATES,
-        x_title=words.bits,
-        y_title=words.duplicates,
         tooltip=tooltip,
     )
 
@@ -158,25 +148,22 @@ def distances_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
 def _columns(
     description: str,
     rows: Rows,
+    columns: tuple[str, str],
+    titles: tuple[str, str],
     *,
-    key: str,
     domain: dict[str, Any],
-    height: str,
     colour: str,
-    x_title: str,
-    y_title: str,
     tooltip: str,
 ) -> dict[str, Any]:
-    """Return a chart with one column, and its number above it, for each row of the data set ``rows``."""
+    """
+    Return a chart with one column, and its number above it, for each row of the data set ``rows``.
+
+    *columns* and *titles*: of the x and the y axis.
+    """
+    key, height = columns
     scales: list[dict[str, Any]] = [
         band("x", domain, range_="width"),
-        {
-            "name": "y",
-            "type": "linear",
-            "domain": {"data": "rows", "field": height},
-            "range": [{"signal": "height"}, 16],
-            "zero": True,
-        },
+        linear("y", {"data": "rows", "field": height}, [signal("height"), 16], zero=True),
     ]
     column = rect(
         "rows",
@@ -200,8 +187,8 @@ def _columns(
         signals=rows.signals,
         scales=scales,
         axes=[
-            axis("bottom", "x", title=x_title, labelOverlap=True, titlePadding=8),
-            axis("left", "y", title=y_title, grid=True, tickCount=5, tickMinStep=1, format=",d", titlePadding=8),
+            axis("bottom", "x", title=titles[0], labelOverlap=True, titlePadding=8),
+            axis("left", "y", title=titles[1], grid=True, tickCount=5, tickMinStep=1, format=",d", titlePadding=8),
         ],
         marks=[column, number, empty_words("rows", rows.empty)],
     )
@@ -210,28 +197,29 @@ def _columns(
 def numbers_chart(subject: Subject) -> dict[str, Any]:
     """Return the numbers of documents, duplicates and groups, large enough to read from afar."""
     share = "documents ? format(duplicates / documents, '.1%') + ' of all documents' : ''"
+    each = "groups ? format(duplicates / groups, ',.1f') + ' duplicates in each' : ''"
+    # Name, path in the answer, label, and what stands below.
     tiles = [
-        ("documents", "documents", "''"),
-        ("duplicates", "duplicates", share),
+        ("documents", "documents.doc_count", "documents", "''"),
+        ("duplicates", "duplicates.doc_count", "duplicates", share),
+        ("groups", "duplicates.groups.value", "groups with duplicates", each),
         (
-            "groups",
-            "groups with duplicates",
-            "groups ? format(duplicates / groups, ',.1f') + ' duplicates in each' : ''",
+            "without",
+            "without_fingerprint.doc_count",
+            "without fingerprint",
+            "without ? 'run es-simhash backfill' : 'nothing to do'",
         ),
-        ("without", "without fingerprint", "without ? 'run es-simhash backfill' : 'nothing to do'"),
-        ("ungrouped", "not grouped yet", "ungrouped ? 'run es-simhash reconcile' : 'nothing to do'"),
+        (
+            "ungrouped",
+            "not_grouped.doc_count",
+            "not grouped yet",
+            "ungrouped ? 'run es-simhash reconcile' : 'nothing to do'",
+        ),
     ]
-    sources = {
-        "documents": "documents.doc_count",
-        "duplicates": "duplicates.doc_count",
-        "groups": "duplicates.groups.value",
-        "without": "without_fingerprint.doc_count",
-        "ungrouped": "not_grouped.doc_count",
-    }
-    signals = [{"name": name, "update": answered(path)} for name, path in sources.items()]
+    signals = [{"name": name, "update": answered(path)} for name, path, _, _ in tiles]
     signals.append({"name": "big", "update": "clamp(width / 26, 14, 34)"})
     marks = []
-    for number, (name, label, below) in enumerate(tiles):
+    for number, (name, _, label, below) in enumerate(tiles):
         place: dict[str, Any] = {"x": signal(f"width * {(number + 0.5) / len(tiles)}"), "align": value("center")}
         limit = signal(f"width / {len(tiles)} - 6")
         marks += [
@@ -269,13 +257,7 @@ def largest_groups_chart(subject: Subject) -> dict[str, Any]:
     start = "width * 0.34" if subject.text_field else "width - 60"
     scales: list[dict[str, Any]] = [
         band("y", {"data": "rows", "field": "group"}, range_="height"),
-        {
-            "name": "x",
-            "type": "linear",
-            "domain": {"data": "rows", "field": "duplicates"},
-            "range": [0, {"signal": f"max(10, {start} - 56)"}],
-            "zero": True,
-        },
+        linear("x", {"data": "rows", "field": "duplicates"}, [0, signal(f"max(10, {start} - 56)")], zero=True),
     ]
     middle: dict[str, Any] = {"y": {"scale": "y", **field("group"), "band": 0.5}, "baseline": value("middle")}
     tooltip = "{'group': datum.group, 'duplicates': format(datum.duplicates, ',')"
@@ -336,13 +318,7 @@ def hot_blocks_chart(subject: Subject) -> dict[str, Any]:
     data.append({"name": "bars", "source": "rows", "transform": split("term", ENGLISH)})
     scales: list[dict[str, Any]] = [
         band("y", {"data": "rows", "field": "term"}, range_="height"),
-        {
-            "name": "x",
-            "type": "linear",
-            "domain": {"data": "bars", "field": "y1"},
-            "range": [0, {"signal": "max(20, width - 110)"}],
-            "zero": True,
-        },
+        linear("x", {"data": "bars", "field": "y1"}, [0, signal("max(20, width - 110)")], zero=True),
         colours(ENGLISH),
     ]
     share = "documents ? format(datum.documents / documents, '.2~%') : ''"

@@ -225,23 +225,14 @@ def _rows(panels: dict[str, Any], searches: dict[str, Any]) -> list[tuple[int, l
     upper = [about]
     if "time" in panels:
         upper = [Panel(panels["time"], "Documents over time", width=3), about]
-    middle = [
-        Panel(panels["sizes"], "Groups by number of documents"),
-        Panel(panels["distances"], "Duplicates by distance"),
-    ]
+    middle = [Panel(panels["sizes"], "Groups by number of documents")]
+    middle.append(Panel(panels["distances"], "Duplicates by distance"))
     if "sources" in panels:
         middle.insert(0, Panel(panels["sources"], "Share of duplicates by source"))
     largest = [Panel(panels["largest"], "Largest groups", width=2), Panel(panels["table"], "Groups to open")]
     last = [Panel(panels["blocks"], "Hot blocks", width=2), Panel(searches["duplicates"], "Duplicates", width=3)]
-    clickable = [
-        Panel(panels[kind], title)
-        for kind, title in (
-            ("lens_time", "Time, to select"),
-            ("lens_sources", "Sources, to select"),
-            ("lens_groups", "Groups, to select"),
-        )
-        if kind in panels
-    ]
+    lens = {"lens_time": "Time", "lens_sources": "Sources", "lens_groups": "Groups"}
+    clickable = [Panel(panels[kind], f"{title}, to select") for kind, title in lens.items() if kind in panels]
     return [
         (7, [Panel(panels["numbers"], "Numbers")]),
         (17, upper),

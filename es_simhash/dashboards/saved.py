@@ -19,8 +19,8 @@ from es_simhash.dashboards.subject import Subject
 # since this one.
 _PANEL_VERSION = "7.9.3"
 
-COLUMNS = 48
-"""Width of a dashboard; panels are placed by it."""
+# Width of a dashboard; panels are placed by it.
+_COLUMNS = 48
 
 ALL_TIME = ("1970-01-01T00:00:00.000Z", "now+10y")
 """A range of time for the documents of one group: they may be years apart."""
@@ -171,20 +171,12 @@ def dashboard(
         total, left, passed = sum(panel.width for panel in row), 0, 0
         for panel in row:
             passed += panel.width
-            right = COLUMNS * passed // total
+            right = _COLUMNS * passed // total
             number = len(panels)
             reference = f"panel_{number}"
             place = {"x": left, "y": top, "w": right - left, "h": height, "i": str(number)}
-            panels.append(
-                {
-                    "version": _PANEL_VERSION,
-                    "panelIndex": str(number),
-                    "gridData": place,
-                    "panelRefName": reference,
-                    "title": panel.title,
-                    "embeddableConfig": {},
-                }
-            )
+            shown = {"version": _PANEL_VERSION, "panelIndex": str(number), "gridData": place}
+            panels.append({**shown, "panelRefName": reference, "title": panel.title, "embeddableConfig": {}})
             references.append({"name": reference, "type": panel.saved["type"], "id": panel.saved["id"]})
             left = right
         top += height
@@ -213,9 +205,8 @@ def _dump(part: Any) -> str:
     return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
 
 
-LENS_VERSIONS = {"typeMigrationVersion": "8.9.0", "coreMigrationVersion": "8.8.0"}
-"""What a Lens object says about its own form."""
-
+# What a Lens object says about its form.
+_LENS_VERSIONS = {"typeMigrationVersion": "8.9.0", "coreMigrationVersion": "8.8.0"}
 _LAYER = "documents"
 
 
@@ -224,15 +215,11 @@ def lens_panels(subject: Subject, title: str) -> dict[str, dict[str, Any]]:
     found = {
         "lens_groups": _lens(subject, "lens-groups", f"{title}, groups in Lens", "lnsDatatable", *_groups(subject))
     }
-    if subject.time_field:
-        kind = "lens-time"
-        found["lens_time"] = _lens(
-            subject, kind, f"{title}, time in Lens", "lnsXY", *_time(subject.time_field, subject)
-        )
-    if subject.source_field:
-        kind = "lens-sources"
-        parts = _sources(subject.source_field, subject)
-        found["lens_sources"] = _lens(subject, kind, f"{title}, sources in Lens", "lnsXY", *parts)
+    if field := subject.time_field:
+        found["lens_time"] = _lens(subject, "lens-time", f"{title}, time in Lens", "lnsXY", *_time(field, subject))
+    if field := subject.source_field:
+        parts = _sources(field, subject)
+        found["lens_sources"] = _lens(subject, "lens-sources", f"{title}, sources in Lens", "lnsXY", *parts)
     return found
 
 
@@ -265,14 +252,8 @@ def _groups(subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _bars(series: str) -> dict[str, Any]:
-    layer = {
-        "layerId": _LAYER,
-        "layerType": "data",
-        "seriesType": series,
-        "xAccessor": "x",
-        "splitAccessor": "kind",
-        "accessors": ["documents"],
-    }
+    accessors = {"xAccessor": "x", "splitAccessor": "kind", "accessors": ["documents"]}
+    layer = {"layerId": _LAYER, "layerType": "data", "seriesType": series, **accessors}
     return {
         "legend": {"isVisible": True, "position": "top"},
         "valueLabels": "hide",
@@ -349,5 +330,5 @@ def _lens(
         "id": subject.id_of(kind),
         "attributes": {"title": title, "description": "", "visualizationType": type_, "state": state},
         "references": [{"name": f"indexpattern-datasource-layer-{_LAYER}", **reference}],
-        **LENS_VERSIONS,
+        **_LENS_VERSIONS,
     }

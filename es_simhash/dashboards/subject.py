@@ -44,7 +44,12 @@ class Subject:
                 "or several separated by commas without blanks"
             )
         for role in ("time_field", "source_field", "text_field"):
-            _check_field(role, getattr(self, role))
+            name = getattr(self, role)
+            if name is not None and ("*" in check_field(role, name) or not name.isprintable()):
+                raise InvalidInputError(
+                    f"{role} {shorten(name)} cannot be the name of one field: give the full name of one field in the "
+                    "mapping"
+                )
         Fields(self.prefix)
 
     @property
@@ -53,35 +58,14 @@ class Subject:
         return Fields(self.prefix)
 
     def id_of(self, kind: str) -> str:
-        """
-        Return the id of the saved object *kind* of this index and prefix.
-
-        The same names give the same id, so that importing a pack again replaces the objects; another index or prefix
-        gives other ids, so that packs stand side by side.
-        """
+        """Return the id of the saved object *kind*; another index or prefix gives another: packs stand side by side."""
         return str(uuid.uuid5(_NAMESPACE, f"{self.index}\n{self.prefix}\n{kind}"))
-
-
-def _check_field(role: str, name: str | None) -> None:
-    if name is None:
-        return
-    check_field(role, name)
-    if "*" in name or not name.isprintable():
-        raise InvalidInputError(
-            f"{role} {shorten(name)} cannot be the name of one field: give the full name of one field in the mapping"
-        )
 
 
 def about_numbers(subject: Subject) -> str:
     """Return what stands beside the charts."""
-    links = " · ".join(
-        f"[{words}](../app/discover#/view/{subject.id_of(kind)})"
-        for kind, words in (
-            ("duplicates", "Duplicates"),
-            ("canonicals", "Canonicals"),
-            ("without", "Without fingerprint"),
-        )
-    )
+    names = {"duplicates": "Duplicates", "canonicals": "Canonicals", "without": "Without fingerprint"}
+    links = " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items())
     index = shlex.quote(subject.index)
     hidden = (
         "\n\nDocuments without the field "
@@ -126,7 +110,6 @@ page shows that group. The canonical is the document without `{fields.duplicate_
 
 FaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword", "no_doc_values"]
 
-_DATES = {"date", "date_nanos"}
 # Types without doc values: a server refuses to count their values.
 _NOT_COUNTED = {
     *("text", "match_only_text", "annotated_text", "search_as_you_type", "semantic_text", "completion"),
@@ -233,7 +216,11 @@ def _wrong_type(field: str, kind: FaultKind, mappings: Mapping[str, Mapping[str,
 def _fault_of(node: Mapping[str, Any], kind: FaultKind) -> FaultKind | None:
     """Return why the field of *node* cannot be counted; *kind* says what is wanted, and is the fault of its type."""
     type_ = _type_of(node)
-    fits = type_ in _DATES if kind == "no_date" else type_ not in _NOT_COUNTED or node.get("fielddata") is True
+    fits = (
+        type_ in {"date", "date_nanos"}
+        if kind == "no_date"
+        else type_ not in _NOT_COUNTED or node.get("fielddata") is True
+    )
     if not fits:
         return kind
     return "no_doc_values" if node.get("doc_values") is False else None
@@ -244,10 +231,7 @@ def _type_of(node: Mapping[str, Any]) -> str:
 
 
 def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
-    """
-    Return the part of *mapping* about *field*, also a multi-field or a runtime field; ``None`` if it is not
-    mapped.
-    """
+    """Return the part of *mapping* about *field*, also a multi-field or a runtime field; ``None`` if not mapped."""
     runtime = (mapping.get("runtime") or {}).get(field)
     if runtime is not None:
         return dict(runtime)

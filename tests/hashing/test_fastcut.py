@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("rjieba", reason="the extra 'fast' is not installed")
 
 from es_simhash.hashing import fingerprints, get_scheme, segment, segment as fastcut
-from tests.hashing.test_texts import documents
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +70,9 @@ def test_mixed_runs(both):
 
 @pytest.mark.shared
 @pytest.mark.parametrize(("name", "count"), [("xwlb_zh", 100), ("laws_tw", 20), ("weibo_ced", 1000)])
-def test_real_texts_have_the_same_bits(name, count, monkeypatch):
+def test_real_texts_have_the_same_bits(shared_texts, name, count, monkeypatch):
     """Real texts have the same fingerprints with rjieba and with jieba."""
-    texts = documents(name, count)
+    texts = shared_texts(name, count)
     fast = fingerprints(texts, scheme="keywords")
     monkeypatch.setattr(segment.segmenter(get_scheme("keywords")), "_fast", None)
     assert fingerprints(texts, scheme="keywords") == fast

@@ -1,6 +1,5 @@
 """What texts become: golden vectors, normalisation, scripts, jieba kept private, bounded work."""
 
-import gzip
 import json
 import logging
 import math
@@ -29,7 +28,6 @@ from tests import reference
 from tools.build_characters import pack
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
-DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.mark.parametrize("case", VECTORS["schemes"], ids=lambda case: str(Scheme.from_dict(case["scheme"])))
@@ -171,34 +169,25 @@ def test_no_text_stalls(text):
 OLD_JIEBA = pytest.mark.filterwarnings("ignore")
 
 
-def documents(name, count):
-    """The first texts of a development set, or a visible skip."""
-    path = DATA / name / "docs.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not on this machine")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"] for line, _ in zip(lines, range(count), strict=False)]
-
-
 @OLD_JIEBA
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["xwlb_zh", "laws_tw", "reuters21578", "weibo_ced"])
-def test_keywords_are_those_of_jieba(name):
+def test_keywords_are_those_of_jieba(shared_texts, name):
     """On real texts the keywords are jieba's own, ties ranked by code points."""
     extract = keyword_extractor(get_scheme("keywords"))
-    texts = documents(name, 60)
+    texts = shared_texts(name, 60)
     for text, found in zip(texts, extract(texts), strict=True):
         assert list(found) == [word for word, _ in reference.keywords(text)]
 
 
 @OLD_JIEBA
 @pytest.mark.shared
-def test_text_rank_is_that_of_jieba():
+def test_text_rank_is_that_of_jieba(shared_texts):
     """On real texts the ranks are jieba's own."""
     import jieba.analyse
 
     extract = keyword_extractor(get_scheme("keywords", method="textrank", top=30))
-    for text in documents("xwlb_zh", 15):
+    for text in shared_texts("xwlb_zh", 15):
         ranked = jieba.analyse.textrank(text, topK=None, withWeight=True)
         fixed = {word: round(weight * 2**20) for word, weight in ranked}
         assert extract([text])[0] == dict(sorted(fixed.items(), key=lambda item: (-item[1], item[0]))[:30])
@@ -206,9 +195,9 @@ def test_text_rank_is_that_of_jieba():
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["xwlb_zh", "licenses", "weibo_ced"])
-def test_real_texts_against_the_oracle(name):
+def test_real_texts_against_the_oracle(shared_texts, name):
     """On real texts, batched, the fingerprints are the oracle's."""
-    texts = documents(name, 12)
+    texts = shared_texts(name, 12)
     assert fingerprints(texts) == [reference.fingerprint(text) for text in texts]
     expected = [reference.fingerprint(text, name="words", size=2, weighting="linear") for text in texts]
     assert fingerprints(texts, scheme="words") == expected
