@@ -10,11 +10,7 @@ from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 
 
 class AsyncSimHashClient(
-    AsyncLookupMethods,
-    AsyncGroupingMethods,
-    AsyncRemovalMethods,
-    AsyncUpkeepMethods,
-    AsyncQualityMethods,
+    AsyncLookupMethods, AsyncGroupingMethods, AsyncRemovalMethods, AsyncUpkeepMethods, AsyncQualityMethods
 ):
     """
     Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.

@@ -21,7 +21,6 @@ from es_simhash.transport.raw_json import split_items, split_members
 _quoted = json.encoder.encode_basestring_ascii
 _JSON = {"accept": "application/json", "content-type": "application/json"}
 
-
 _COMMON = {
     "bulk": "bulk",
     "clear_scroll": "clear_scroll",
@@ -54,8 +53,7 @@ class Dialect:
 
     *modules*: top-level modules whose classes have these methods.
     *search_options*: put into the body of every search, so that no default of the server shortens the answer.
-    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know
-    it.
+    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know it.
     """
 
     name: str
@@ -144,7 +142,6 @@ ELASTICSEARCH = Dialect(
     source_options={"_source_exclude_vectors": "false"},
 )
 
-
 OPENSEARCH = Dialect(
     "opensearch",
     _COMMON | {"open_point_in_time": "create_pit", "close_point_in_time": "delete_pit"},
@@ -152,7 +149,6 @@ OPENSEARCH = Dialect(
     # The default search pipeline of an index may cut hits off, or add a filter. Known to servers from 2.18 on.
     {"search_pipeline": "_none"},
 )
-
 
 _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from threading import Thread
 from typing import Any, TypeVar

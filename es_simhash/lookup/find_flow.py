@@ -13,12 +13,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.hashing import BLOCK_BITS, BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import Options, check_complete, effective_distance, usable_limits
-from es_simhash.lookup.plan import (
-    LOOKUP_BY_ID_DISTANCE,
-    PlanEstimate,
-    explain_plan,
-    make_plan,
-)
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_query_of
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
 from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
@@ -65,11 +60,7 @@ def before_verification(options: Options) -> Options:
 
 
 def verify_found(
-    index: Index,
-    found: Sequence[NearDups],
-    texts: Sequence[str | None],
-    settings: IndexSettings,
-    options: Options,
+    index: Index, found: Sequence[NearDups], texts: Sequence[str | None], settings: IndexSettings, options: Options
 ) -> Flow[list[NearDups]]:
     """Return the answers in *found*, each verified against its text where the caller asked for that."""
     if options.verification is None:
@@ -240,12 +231,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
 
 
 def _find_at_once(
-    context: Context,
-    index: Index,
-    id: str,
-    routing: str | None,
-    settings: IndexSettings,
-    options: Options,
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
 ) -> Flow[NearDups | None]:
     """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
     max_distance = effective_distance(settings, options)
@@ -309,9 +295,8 @@ def _has_all_terms(hit: Mapping[str, Any]) -> bool:
     """
     Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
 
-    The server takes the terms from the stored document: its latest version, found by routing, read from
-    ``_source``. A search may see an older version, the routing may be missing, and ``_source`` may lack the
-    fields.
+    The server takes the terms from the stored document: its latest version, found by routing, read from ``_source``. A
+    search may see an older version, the routing may be missing, and ``_source`` may lack the fields.
     """
     return len(set(hit.get("matched_queries", ()))) == BLOCKS
 

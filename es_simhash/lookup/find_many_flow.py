@@ -110,10 +110,8 @@ def _shareable(question: Question) -> int:
 Outcome: TypeAlias = NearDups | Exception
 """The answer of a lookup, or the exception that it failed with."""
 
-
 # A search that is refused for one of these would be refused again.
 _FINAL = (401, 403, 404)
-
 
 _TOO_LARGE = 413
 
@@ -385,11 +383,7 @@ def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
 
 
 def _verify_each(
-    index: Index,
-    answers: Sequence[Outcome],
-    texts: Sequence[Any],
-    settings: IndexSettings,
-    options: Options,
+    index: Index, answers: Sequence[Outcome], texts: Sequence[Any], settings: IndexSettings, options: Options
 ) -> Flow[list[Outcome]]:
     """Verify the answers of a batch together; exceptions stay as they are."""
     asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]

@@ -22,17 +22,13 @@ from es_simhash.hashing.kernels import count_bits
 
 BITS = 64
 
-
 MOST_PARTS = 8
-
 
 # A table of first words has about so many entries for each fingerprint, and never fewer or more bits than these.
 FEWEST_BITS, MOST_BITS = 4, 24
 
-
 # Nanoseconds: to look one word up, to compare one candidate, to compare one fingerprint of a scan.
 WORD, CANDIDATE, SCANNED = 15.0, 15.0, 1.0
-
 
 # More words than these are not looked up for one fingerprint: it is compared with all.
 MOST_WORDS = 1 << 16
@@ -94,29 +90,22 @@ def _cut(parts: int, max_distance: int, widest: int) -> Iterator[Part]:
 
 Fingerprints = NDArray[np.uint64]
 
-
 Places = NDArray[np.int64]
-
 
 # Row of the fingerprint asked for, and the fingerprint of the table that is near it; a pair may come several times.
 Found = tuple[Places, Fingerprints]
 
-
 # The fingerprints near one, by that one; what has none near it is left out.
 Near = Mapping[int, Sequence[int]]
-
 
 # So many of the last added are compared one by one.
 TAIL = 1 << 11
 
-
 # A level takes in the one after it when that has more than this share of its size.
 SHARE = 1 / 16
 
-
 # Compared at once: a few arrays of this length stay in a core's second-level cache.
 BLOCK = 1 << 16
-
 
 SAMPLE = 1 << 14
 

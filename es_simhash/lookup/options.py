@@ -78,12 +78,7 @@ class Verification:
         return TextMeasure(self.measure, self.unit)
 
     def check_recordable(self) -> None:
-        """
-        Refuse a verification that names its own texts, where documents are grouped: all writers compare the same.
-
-        Raises:
-            InvalidInputError: If it names a text field, or a function that has the texts.
-        """
+        """Refuse a verification that names texts, where documents are grouped: all writers compare the same."""
         if self.text_field or self.texts is not None:
             raise InvalidInputError(
                 "groups are verified by the text fields that the index records: leave text_field and texts out of "
@@ -110,23 +105,18 @@ def verification_of(verify: Verify | None, *, preset: Preset | None = None) -> V
     if isinstance(verify, Verification):
         return verify
     similarity = DEFAULT_SIMILARITY if preset is None else preset.similarity
-    measure = measure_of(preset)
-    if verify is True:
-        return Verification(similarity, measure=measure.measure, unit=measure.unit)
-    if callable(verify):
-        return Verification(similarity, texts=verify, measure=measure.measure, unit=measure.unit)
-    return Verification(check_bound(verify), measure=measure.measure, unit=measure.unit)
+    measure, texts = measure_of(preset), verify if callable(verify) else None
+    if verify is not True and texts is None:
+        similarity = check_bound(verify)
+    return Verification(similarity, (), texts, measure.measure, measure.unit)
 
 
 Lookups = Literal["auto", "server", "memory"]
 
-
 MEMORY_BYTES = 1 << 30
-
 
 # Fewer lookups than these are never worth a table.
 FEWEST = 2_000
-
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
@@ -171,21 +161,12 @@ ResidentFault = Literal[
     "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
 ]
 
-
 # Most characters of a server's message.
 CUT = 200
 
 
 class ResidentError(Exception):
-    """
-    The fingerprints of an index cannot be kept in memory; caught where lookups are made.
-
-    *kind*: ``"remote"``: the index is on another cluster. ``"statistics"``: the sequence numbers of its shards
-    cannot be read; ``"primary"``: not of every shard. ``"numbers"``: operations cannot be searched by number.
-    ``"view"``: the server keeps no point in time; ``"expired"``: not any more; ``"search"``: it refuses to search.
-    ``"fingerprint"``: a document has block terms and no readable fingerprint. ``"memory"``: there are too many
-    fingerprints. ``"answer"``: the server was too busy, or shards did not answer.
-    """
+    """The fingerprints of an index cannot be kept in memory; *kind* says why. Caught where lookups are made."""
 
     def __init__(self, kind: ResidentFault, detail: str = "") -> None:
         super().__init__(kind, detail)
@@ -203,7 +184,7 @@ class ResidentError(Exception):
             "remote": "the index is on another cluster",
             "statistics": "the server does not show the sequence numbers of the shards",
             "primary": "a shard has no primary",
-            "answer": "the server did not answer a search whole",
+            "answer": "the server did not answer a search whole",  # it was too busy, or shards did not answer
             "numbers": "the server does not search operations by their sequence numbers",
             "search": "the server refuses the searches that read fingerprints",
             "fingerprint": "a document has block terms and no fingerprint that can be read",
@@ -293,17 +274,11 @@ class Options:
 
 def effective_distance(settings: IndexSettings, options: Options) -> int:
     """Return the max_distance that applies: the caller's, else the index's, else 3 bits."""
-    for distance in (options.max_distance, settings.max_distance):
-        if distance is not None:
-            return distance
-    return DEFAULT_MAX_DISTANCE
+    return next(d for d in (options.max_distance, settings.max_distance, DEFAULT_MAX_DISTANCE) if d is not None)
 
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
-    """
-    Return what the server allows queries of *index*; no scripts if the field that they read may be missing
-    or rounded.
-    """
+    """Return what the server allows for *index*; no scripts if the field that they read may be missing or rounded."""
     limits = context.limits(index)
     return limits if settings.allows_scripts else replace(limits, scripts=False)
 

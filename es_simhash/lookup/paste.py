@@ -74,10 +74,8 @@ class AnyOf:
 
 Condition: TypeAlias = Exists | OneOf | NearBlock | Not | AllOf | AnyOf
 
-
 # What a part of a plan comes to when nothing more can be asked: every document matches, or none does.
 _ALL = AllOf(())
-
 
 _NONE = AnyOf(())
 
@@ -161,9 +159,7 @@ def plan_to_paste(max_distance: int, *, documents: int, most_terms: int, is_chec
 Language: TypeAlias = Literal["kql", "lucene"]
 """KQL is called DQL in Dashboards."""
 
-
 Selection: TypeAlias = Literal["canonicals", "duplicates", "without-fingerprint"]
-
 
 # Both products turn each value into a clause, and allow 1,024 clauses by default.
 _MOST_BAR_TERMS = 1_000
@@ -214,33 +210,27 @@ def build_query_bar(
     check_choice("language", language, get_args(Language))
     if sum(each is not None for each in (group, only, fingerprint)) != 1:
         raise InvalidInputError("give exactly one of group, only and fingerprint")
-    write = write_kql if language == "kql" else write_lucene
     if fingerprint is not None:
-        return write(candidates_in_bar(fingerprint, max_distance, documents=documents, prefix=prefix))
-    return write(select(only=only, group=group, prefix=prefix))
+        return write(_candidates(fingerprint, max_distance, documents, prefix), language)
+    return write(_selected(only, group, Fields(prefix)), language)
 
 
-def select(*, only: Selection | None = None, group: str | None = None, prefix: str = DEFAULT_PREFIX) -> Condition:
-    """Return the condition for the documents of *group*, or of the kind *only*."""
-    fields = Fields(prefix)
+def _selected(only: Selection | None, group: str | None, fields: Fields) -> Condition:
     if group is not None:
         if not group:
             raise InvalidInputError("group '' is empty: give the value of the field group of a document")
         return OneOf(fields.group, (group,))
-    match only:
-        case "canonicals":
-            return AllOf((Exists(fields.group), Not(Exists(fields.duplicate_of))))
-        case "duplicates":
-            return Exists(fields.duplicate_of)
-        case "without-fingerprint":
-            return Not(Exists(fields.fingerprint))
-        case _:
-            raise InvalidInputError(f"only {shorten(only)} is unknown: give one of {', '.join(get_args(Selection))}")
+    kinds: dict[str, Condition] = {
+        "canonicals": AllOf((Exists(fields.group), Not(Exists(fields.duplicate_of)))),
+        "duplicates": Exists(fields.duplicate_of),
+        "without-fingerprint": Not(Exists(fields.fingerprint)),
+    }
+    if not isinstance(only, str) or only not in kinds:
+        raise InvalidInputError(f"only {shorten(only)} is unknown: give one of {', '.join(get_args(Selection))}")
+    return kinds[only]
 
 
-def candidates_in_bar(
-    fingerprint: int, max_distance: int, *, documents: int = 1_000_000, prefix: str = DEFAULT_PREFIX
-) -> Condition:
+def _candidates(fingerprint: int, max_distance: int, documents: int, prefix: str) -> Condition:
     """Return the condition for candidates of *fingerprint*; raise InvalidInputError if it is too long for a bar."""
     plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_BAR_TERMS, is_checked=False)
     if plan.is_scan:
@@ -251,54 +241,41 @@ def candidates_in_bar(
     return block_condition(fingerprint, plan, prefix=prefix)
 
 
-def write_kql(condition: Condition) -> str:
-    """Return *condition* in KQL."""
-    return _write(condition, _KQL)
-
-
-def write_lucene(condition: Condition) -> str:
-    """
-    Return *condition* in the language of Lucene's query parser. That has no precedence: what is mixed has
-    brackets.
-    """
-    return _write(condition, _LUCENE)
-
-
 class _Language(NamedTuple):
     exists: str
-    separator: str
+    one_of: str
     words: tuple[str, str, str]
 
 
-_KQL = _Language("{}: *", ": ", ("and", "or", "not"))
+_LANGUAGES = {
+    "kql": _Language("{}: *", "{}: {}", ("and", "or", "not")),
+    "lucene": _Language("_exists_:{}", "{}:{}", ("AND", "OR", "NOT")),
+    "esql": _Language("{} IS NOT NULL", "{} IN {}", ("AND", "OR", "NOT")),
+}
 
 
-_LUCENE = _Language("_exists_:{}", ":", ("AND", "OR", "NOT"))
+def write(condition: Condition, language: Language | Literal["esql"]) -> str:
+    """Return *condition* in a language. Lucene's query parser has no precedence: what is mixed has brackets."""
+    exists, one_of, (every, some, no) = _LANGUAGES[language]
+    name = _name if language == "esql" else str
 
+    def grouped(part: Condition) -> str:
+        return f"({write(part, language)})" if isinstance(part, (AllOf, AnyOf)) else write(part, language)
 
-def _write(condition: Condition, language: _Language) -> str:
-    every, some, no = language.words
     match condition:
         case Exists(field=field):
-            return language.exists.format(field)
-        case OneOf(field=field, values=values):
-            return f"{field}{language.separator}{_any_value([_quoted(each) for each in values], some)}"
-        case NearBlock(field=field, values=values):
-            return f"{field}{language.separator}{_any_value(values, some)}"
+            return exists.format(name(field))
+        case OneOf(field=field, values=values) | NearBlock(field=field, values=values):
+            if language == "esql":
+                return one_of.format(name(field), f"({', '.join(map(_string, values))})")
+            written = list(map(_quoted, values)) if isinstance(condition, OneOf) else values
+            return one_of.format(field, written[0] if len(written) == 1 else f"({f' {some} '.join(written)})")
         case Not(part=part):
-            return f"{no} {_bracketed(part, _write(part, language))}"
+            return f"{no} {grouped(part)}"
         case AllOf(parts=parts):
-            return f" {every} ".join(_bracketed(each, _write(each, language)) for each in parts)
+            return f" {every} ".join(map(grouped, parts))
         case AnyOf(parts=parts):
-            return f" {some} ".join(_bracketed(each, _write(each, language)) for each in parts)
-
-
-def _any_value(values: list[str] | tuple[str, ...], word: str) -> str:
-    return values[0] if len(values) == 1 else f"({f' {word} '.join(values)})"
-
-
-def _bracketed(condition: Condition, written: str) -> str:
-    return f"({written})" if isinstance(condition, (AllOf, AnyOf)) else written
+            return f" {some} ".join(map(grouped, parts))
 
 
 # A query bar is one line, and what cannot be seen cannot be checked: both languages know escapes for such characters.
@@ -315,16 +292,12 @@ def _quoted(text: str) -> str:
 DISTANCE_COLUMN = "near_dup_distance"
 """The column of the result that has the distance in bits."""
 
-
 MOST_ROWS = 10_000
 """Most rows that Elasticsearch returns for one query, unless ``esql.query.result_truncation_max_size`` is changed."""
 
-
 _GROUP_COLUMN = "near_dup_group"
 
-
 _ORDER = f"{DISTANCE_COLUMN}, _index, _id"
-
 
 # About 40 kB of text; Elasticsearch takes a million characters.
 _MOST_ESQL_TERMS = 5_000
@@ -388,7 +361,7 @@ def build_esql(
     if excluded:
         steps.append(f"WHERE _id NOT IN ({', '.join(excluded)})")
     steps += [
-        f"WHERE {write_condition(block_condition(fingerprint, plan, prefix=prefix))}",
+        f"WHERE {write(block_condition(fingerprint, plan, prefix=prefix), 'esql')}",
         f"EVAL {DISTANCE_COLUMN} = V_HAMMING({vectors})",
         f"WHERE {DISTANCE_COLUMN} <= {max_distance}",
     ]
@@ -407,26 +380,6 @@ def build_esql(
         f"// {size} rows mean that there may be more. To count them, end the text with STATS COUNT(*) after WHERE",
     ]
     return "\n".join([*comments, steps[0], *(f"| {step}" for step in steps[1:])])
-
-
-def write_condition(condition: Condition) -> str:
-    """Return *condition* in ES|QL."""
-    match condition:
-        case Exists(field=field):
-            return f"{_name(field)} IS NOT NULL"
-        case OneOf(field=field, values=values) | NearBlock(field=field, values=values):
-            return f"{_name(field)} IN ({', '.join(map(_string, values))})"
-        case Not(part=part):
-            return f"NOT ({write_condition(part)})"
-        case AllOf(parts=parts):
-            return " AND ".join(map(_grouped, parts))
-        case AnyOf(parts=parts):
-            return " OR ".join(map(_grouped, parts))
-
-
-def _grouped(condition: Condition) -> str:
-    written = write_condition(condition)
-    return f"({written})" if isinstance(condition, (AllOf, AnyOf)) else written
 
 
 def _name(field: str) -> str:

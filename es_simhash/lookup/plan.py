@@ -32,10 +32,8 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""
 
-
 BlockRadii: TypeAlias = tuple[Radii, ...]
 """The radii of each of the four blocks; empty for a plan without block terms."""
-
 
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
 
@@ -77,10 +75,7 @@ def blocks_needed(radii: BlockRadii, should_match: int) -> int:
 
 @cache
 def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
-    """
-    Return the least number of clauses of *radii* that a fingerprint within *max_distance* matches; 0
-    without radii.
-    """
+    """Return the fewest clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii."""
     return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
 
@@ -100,10 +95,7 @@ def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
 
 
 def count_matches(radii: list[BlockRadii]) -> Any:
-    """
-    Return how many radii reach each distance, 0 to 16, of each block: ints by (element of *radii*, block,
-    distance).
-    """
+    """Return how many radii reach each distance of each block: ints by (element of *radii*, block, distance)."""
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
     distances = np.arange(BLOCK_BITS + 1)
@@ -259,11 +251,7 @@ def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
 
 
 def make_plan(
-    max_distance: int,
-    radii: Radii | BlockRadii,
-    *,
-    script: bool = False,
-    max_terms: int = DEFAULT_MAX_TERMS,
+    max_distance: int, radii: Radii | BlockRadii, *, script: bool = False, max_terms: int = DEFAULT_MAX_TERMS
 ) -> LookupPlan:
     """
     Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
@@ -325,7 +313,6 @@ class PlanEstimate:
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored; a skimmed hit is sent without its _id. Only their proportions decide.
 PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}
-
 
 # Where more hits are expected, it is faster to read their fingerprints first, and then the ids of what is near.
 SKIMMED_FROM = 600

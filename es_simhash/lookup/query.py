@@ -71,17 +71,12 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
     for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
         nearest_first = [neighbour_terms(block, max(radii, default=0)) for block in dict.fromkeys(blocks)]
         for radius in radii:
-            terms = _union([each[: neighbour_count(radius)] for each in nearest_first])
-            should += [{"terms": {field: part}} for part in _parts(terms, plan.max_terms)]
+            terms, *others = [each[: neighbour_count(radius)] for each in nearest_first]
+            if others:
+                terms = list(dict.fromkeys(chain(terms, *others)))
+            starts = range(0, len(terms), plan.max_terms)
+            should += [{"terms": {field: terms[start : start + plan.max_terms]}} for start in starts]
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
-
-
-def _union(lists: list[list[str]]) -> list[str]:
-    return lists[0] if len(lists) == 1 else list(dict.fromkeys(chain.from_iterable(lists)))
-
-
-def _parts(terms: list[str], size: int) -> list[list[str]]:
-    return [terms[start : start + size] for start in range(0, len(terms), size)]
 
 
 # A server needs half the time where a script reads the field once, by its name, and gives the types of numbers.
@@ -226,17 +221,13 @@ def build_query_of(
 DISTANCE_FIELD = "near_dup_distance"
 """The name of the field, as :func:`with_distances` names it."""
 
-
 FieldKind: TypeAlias = Literal["runtime", "script"]
 """A runtime field emits its value (so does a derived field of OpenSearch); a script field returns it."""
-
 
 # A document without a fingerprint, or of an index that lacks the field, has no distance.
 _HAS_ONE = "doc.containsKey(params.field) && doc[params.field].size() == 1"
 
-
 _DISTANCE = "Long.bitCount(doc[params.field].value ^ params.wanted)"
-
 
 _SOURCES = {
     "runtime": f"if ({_HAS_ONE}) {{ emit({_DISTANCE}); }}",
@@ -268,14 +259,15 @@ def build_distance_field(kind: FieldKind, fingerprint: int, *, prefix: str = DEF
         >>> body["script_fields"]["bits"]["script"]["params"]
         {'field': 'simhash.value', 'wanted': 81985529216486895}
     """
-    script = {"lang": "painless", "source": _source(kind), "params": _parameters(fingerprint, prefix)}
+    source = _SOURCES[check_choice("kind", kind, _SOURCES)]
+    script = {"lang": "painless", "source": source, "params": _parameters(fingerprint, prefix)}
     # OpenSearch refuses a derived field that names a language.
     return {"script": script} if kind == "script" else {"type": "long", "script": script}
 
 
 def distance_source(kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX) -> str:
     """Return the distance script with its parameters written in, as Kibana's and Dashboards' editors need it."""
-    source = _source(kind)
+    source = _SOURCES[check_choice("kind", kind, _SOURCES)]
     parameters = _parameters(fingerprint, prefix)
     return source.replace("params.field", f"'{parameters['field']}'").replace(
         "params.wanted", f"{parameters['wanted']}L"
@@ -294,10 +286,6 @@ def with_distances(
         "fields": [DISTANCE_FIELD],
         "sort": [{DISTANCE_FIELD: "asc"}],
     }
-
-
-def _source(kind: FieldKind) -> str:
-    return _SOURCES[check_choice("kind", kind, _SOURCES)]
 
 
 def _parameters(fingerprint: int, prefix: str) -> dict[str, Any]:

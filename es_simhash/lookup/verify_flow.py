@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import fingerprint as compute_fingerprint
+from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import TextSource, Verification
 from es_simhash.mapping.documents import read_hit
 from es_simhash.mapping.meta import IndexSettings, check_text_fields
+from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
 from es_simhash.transport.names import Index, Key, document_key, index_key
 from es_simhash.transport.pages_flow import Hits
@@ -115,8 +116,7 @@ def verify_near_dups(
     The rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is
     raised if the texts must come from the index and nothing says from which field.
 
-    Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the
-    texts.
+    Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the texts.
     """
     wanted = list({each.key: each for answer in found for each in answer}.values())
     fields: tuple[str, ...] = ()
@@ -127,19 +127,17 @@ def verify_near_dups(
         if not fields:
             raise _no_fields(index)
         texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
-    compared = _Compared(texts_found, settings, fields, verification)
-    answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), compared))
+    # Without the fingerprints of other fields, nothing says whether a text was changed.
+    scheme = settings.scheme if fields and tuple(fields) == settings.text_fields else None
+    measure = verification.text_measure.after(settings.scheme)
+    compared = texts_found, scheme, measure, verification.similarity
+    answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), *compared))
     return answers
 
 
 @dataclass(frozen=True, slots=True)
 class NoText:
-    """
-    Why a near-duplicate has no text to compare.
-
-    *kind*: ``"no_source"``: the caller's function has none. ``"not_read"``: shards did not answer. ``"deleted"``.
-    ``"unreadable"``: the document has no text in the fields. ``"changed"``: its text does not have its fingerprint.
-    """
+    """Why a near-duplicate has no text to compare; ``"unreadable"``: the document has none in the fields."""
 
     kind: Literal["no_source", "not_read", "deleted", "unreadable", "changed"]
     detail: str = ""
@@ -247,27 +245,19 @@ def _no_fields(index: Index) -> InvalidInputError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """What near-duplicates are compared by: their texts, where those come from, the measure and the bound."""
-
-    found: FoundTexts
-    settings: IndexSettings
-    fields: Sequence[str]
-    verification: Verification
-
-    def current_fingerprints(self) -> dict[Key, int | None]:
-        """Return the fingerprints of the texts; empty if these are not the fields that were fingerprinted."""
-        if not self.fields or tuple(self.fields) != self.settings.text_fields:
-            return {}
-        return {key: compute_fingerprint(text, scheme=self.settings.scheme) for key, text in self.found.texts.items()}
-
-
-def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compared) -> list[NearDups]:
-    known, bound = compared.found.texts, compared.verification.similarity
-    measure = compared.verification.text_measure.after(compared.settings.scheme)
-    prepared = dict(zip(known, measure.prepare(list(known.values())), strict=True))
-    current = compared.current_fingerprints()
+def _compare(
+    found: Sequence[NearDups],
+    texts: Sequence[str],
+    read: FoundTexts,
+    scheme: Scheme | None,
+    measure: TextMeasure,
+    bound: float,
+) -> list[NearDups]:
+    """Return *found* with similarities; *scheme*: that of the fingerprints, if they are of the texts that were read."""
+    prepared = dict(zip(read.texts, measure.prepare(list(read.texts.values())), strict=True))
+    current = (
+        {} if scheme is None else {key: compute_fingerprint(text, scheme=scheme) for key, text in read.texts.items()}
+    )
     answers = []
     wanted = measure.prepare([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
     for answer, asked in zip(found, wanted, strict=True):
@@ -275,7 +265,7 @@ def _compare(found: Sequence[NearDups], texts: Sequence[str], compared: _Compare
         missing: list[tuple[NearDup, NoText]] = []
         for each in answer:
             if each.key not in prepared:
-                missing.append((each, compared.found.missing[each.key]))
+                missing.append((each, read.missing[each.key]))
                 kept.append(each)
                 continue
             same = measure.compare(asked, prepared[each.key], bound=bound)

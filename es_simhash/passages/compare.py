@@ -60,11 +60,6 @@ class _Text:
     starts: NDArray[np.intp]
     ends: NDArray[np.intp]
 
-    @classmethod
-    def read(cls, text: str) -> _Text:
-        """Normalise *text*."""
-        return cls(*normalise_with_positions(text))
-
     def runs(self, letters: int) -> _Runs:
         """Return the shortest runs of at least so many *letters*, and worth the guarantee where that is more."""
         ends = run_ends(worth_sums(self.codes, in_letters=True), LETTER * letters)
@@ -88,7 +83,7 @@ class Question:
     def __init__(self, text: str, *, min_run: int) -> None:
         self.min_run = min_run
         self.shingles = shingle_sets([text])[0]
-        self.text = _Text.read(text)
+        self.text = _Text(*normalise_with_positions(text))
         self._sorted: dict[int, _SortedRuns] = {}
 
     def runs(self, letters: int) -> _SortedRuns:
@@ -120,8 +115,8 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
     """
     found: list[Comparison | None] = []
     for other, shingles in zip(others, shingle_sets(others), strict=True):
-        contained, contains, similarity = _shares(question.shingles, shingles)
-        text = _Text.read(other)
+        contained, contains, similarity = share_shingles(question.shingles, shingles)
+        text = _Text(*normalise_with_positions(other))
         passages = _shared_runs(question, text, question.min_run)
         has_run = bool(passages)
         if not has_run and max(contained, contains) >= min_contained:
@@ -133,16 +128,12 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
     return found
 
 
-def _shares(first: Shingles, second: Shingles) -> tuple[float, float, float]:
+def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
+    """Return the share of each set that the other has, and the Jaccard similarity; 0 where either is empty."""
     if not first.size or not second.size:
         return 0.0, 0.0, 0.0
     shared = int(np.intersect1d(first, second, assume_unique=True).size)
     return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
-
-
-def shared_shingles(first: Question, second: Question) -> float:
-    """Return the share of the shingles of *first* that *second* has; 0 where either has none."""
-    return _shares(first.shingles, second.shingles)[0]
 
 
 def covered_share(first: Question, second: Question) -> float:
@@ -201,10 +192,7 @@ def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[i
 
 
 def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Return where in the one text runs begin that the other has, in order, and where the first such run
-    begins there.
-    """
+    """Return where runs begin that the other text has, in order, and where the first such run begins there."""
     if not known.hashes.size or not runs.hashes.size:
         return np.empty(0, np.intp), np.empty(0, np.intp)
     nearest = np.searchsorted(known.hashes, runs.hashes)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from es_simhash.arguments import check_number
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
-from es_simhash.passages.compare import Question, covered_share, shared_shingles
+from es_simhash.passages.compare import Question, covered_share, share_shingles
 from es_simhash.texts.measures import Score
 from es_simhash.texts.shingles import Shingles, shingle_sets
 
@@ -38,7 +38,6 @@ def check_contained(share: Any) -> float:
 
 
 PlacePairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-
 
 # Pairs that are made at once; one document may have more.
 _CHUNK = 1 << 21
@@ -113,8 +112,7 @@ class _Postings:
     Which documents have each term; an entry is a document and one of its terms.
 
     *owners*, *terms*: the document, ascending, and the number of the term of each entry.
-    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's
-    first.
+    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's first.
     *sizes*: how many documents have each term.
     """
 
@@ -152,7 +150,6 @@ def _is_term(value: str) -> bool:
 
 _MOST_REFUTED = 20
 
-
 # Documents that are counted for one document, over all of its terms: a common passage counts once or a few times.
 _MOST_COUNTED = 5_000
 
@@ -171,17 +168,13 @@ class ContainmentMeasure:
 
     def compare(self, first: Question, second: Question, *, bound: float) -> Score:
         """Return how much of *first* stands in *second*; less than *bound* is 0."""
-        share = shared_shingles(first, second)
+        share = share_shingles(first.shingles, second.shingles)[0]
         is_contained = share >= bound and covered_share(first, second) >= bound
         return Score(share if is_contained else 0.0)
 
 
 class ShingleStore(Protocol):
     """The shingles of different texts, by number."""
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """How many shingles each text has."""
 
     def __getitem__(self, number: int) -> Shingles:
         """Return the shingles of a text."""
@@ -212,12 +205,7 @@ def _share(shingles: ShingleStore, contained: int, container: int) -> float:
     first = shingles[contained]
     if contained == container:
         return 1.0 if first.size else 0.0
-    return _share_of(first, shingles[container])
-
-
-def _share_of(first: Shingles, second: Shingles) -> float:
-    shared = np.intersect1d(first, second, assume_unique=True).size
-    return shared / first.size if first.size else 0.0
+    return share_shingles(first, shingles[container])[0]
 
 
 def find_container(
@@ -232,7 +220,7 @@ def find_container(
     own, promising = shingles[text], []
     for number, other in enumerate(others):
         there = shingles[other]
-        size, share = (there.size, len(other)), _share_of(own, there)
+        size, share = (there.size, len(other)), share_shingles(own, there)[0]
         if share >= bound and size >= (own.size, len(text)):
             promising.append((-share, size, number))
     if not promising:
@@ -247,11 +235,7 @@ def find_container(
 
 
 def find_containers_among(
-    texts: Sequence[str],
-    terms: Sequence[Sequence[str]],
-    bound: float,
-    *,
-    allows: Callable[[int, int], bool],
+    texts: Sequence[str], terms: Sequence[Sequence[str]], bound: float, *, allows: Callable[[int, int], bool]
 ) -> dict[int, tuple[int, float]]:
     """
     Return which of *texts* are in another of them that stays, with its number and the share.
@@ -296,9 +280,8 @@ class AddsNothing:
     """
     The rule over documents; pairs are judged one after another, because comparing texts is expensive.
 
-    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has
-    the result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted
-    stays.
+    Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has the
+    result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted stays.
 
     Arrays are by pair: *containers* come before *contained* in *ranks*. The largest of *shares* is preferred,
     then the shortest container.

@@ -1,8 +1,7 @@
 """
 Lookups of passages, of a text, a document or many texts, or as a stream: the order of requests.
 
-:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss
-one.
+:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from es_simhash.transport.protocol import Compute, Emit, Flow
 from es_simhash.transport.retry_flow import refresh, search_texts
 
 _T = TypeVar("_T")
-
 
 # One id may stand in several indices, and in several shards of one.
 COPIES = 100

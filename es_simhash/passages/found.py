@@ -10,18 +10,7 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.names import Key
 
-ROW = (
-    "id",
-    "index",
-    "routing",
-    "contained",
-    "contains",
-    "similarity",
-    "start",
-    "end",
-    "other_start",
-    "other_end",
-)
+ROW = ("id", "index", "routing", "contained", "contains", "similarity", "start", "end", "other_start", "other_end")
 
 
 @dataclass(frozen=True, slots=True)

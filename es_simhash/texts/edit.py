@@ -49,10 +49,8 @@ def _normalise(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp]]:
 EXACT_UNITS = 1 << 15
 """Two texts of up to so many units each are compared exactly."""
 
-
 # The largest product of the lengths of two parts between anchors that are compared exactly.
 _EXACT_PART = 1 << 26
-
 
 # An anchor is a run of so many units; one of 16 runs is looked at, and anchors stand at least so many units apart.
 _RUN, _ONE_OF, _APART = 16, 16, 256
@@ -172,9 +170,8 @@ def _nearby_anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
     """
     Return where runs stand that both texts have, in the order of both, however often they have them.
 
-    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to
-    which the run before it leads. A run is not taken if it is farther away than the stretch without a run is
-    long.
+    Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to which
+    the run before it leads. A run is not taken if it is farther away than the stretch without a run is long.
     """
     places = np.arange(0, first.size - _RUN + 1, _ONE_OF)
     runs, others = _run_hashes(first)[places], _run_hashes(second)

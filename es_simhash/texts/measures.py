@@ -28,7 +28,6 @@ Unit = Literal["words", "characters"]
 MEASURES: tuple[str, ...] = get_args(Measure)
 UNITS: tuple[str, ...] = get_args(Unit)
 
-
 DEFAULT_SIMILARITY = 0.8
 """The smallest similarity that counts as the same text, where nothing else is given or recorded."""
 

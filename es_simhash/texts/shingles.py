@@ -73,10 +73,7 @@ def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
-    """
-    Return the hash of every word of *texts*, what it counts, and for each text the number of the word after
-    its last.
-    """
+    """Return the hash of every word, what it counts, and for each text the number of the word after its last."""
     if len(texts) == 1:
         hashes, counts = _hash_words(texts[0], None)
         return hashes, counts, np.array([hashes.size])

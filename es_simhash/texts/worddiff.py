@@ -1,9 +1,8 @@
 """
 Finds the words that differ between two texts, as a few short excerpts. The caller shows them.
 
-Two passes of ``difflib``: sentences first, so that moved or added passages stay whole, then words inside the
-sentences that differ. Both are bounded, because ``difflib`` takes quadratic time on texts that repeat
-themselves.
+Two passes of ``difflib``: sentences first, so that moved or added passages stay whole, then words inside the sentences
+that differ. Both are bounded, because ``difflib`` takes quadratic time on texts that repeat themselves.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash import InvalidInputError, build_esql, build_query_bar, fingerprint_fields, hamming_distance, make_plan
-from es_simhash.lookup.paste import block_condition, plan_to_paste, write_condition, write_kql
+from es_simhash.lookup.paste import block_condition, plan_to_paste, write
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.mapping.context import Limits
@@ -41,7 +41,7 @@ def test_the_condition_is_the_clause_of_the_plan(data, wanted, flips, max_distan
     plans = [each.plan for each in explain_plan(max_distance, limits=Limits(scripts=False))]
     plan = data.draw(st.sampled_from([each for each in plans if each.terms < 3_000]))
     [clause] = candidate_clauses([wanted], plan)
-    written = write_condition(block_condition(wanted, plan))
+    written = write(block_condition(wanted, plan), "esql")
     held = [near(wanted, each) for each in flips]
     documents = [document(number, each) for number, each in enumerate(held)]
     found = run_esql(f'FROM "news" METADATA _index, _id\n| WHERE {written}', documents)
@@ -56,7 +56,7 @@ def test_any_radii_become_the_same_condition(radii, max_distance, wanted, flips)
     """Also radii that differ by block, stand twice, or are missing."""
     plan = make_plan(max_distance, radii)
     [clause] = candidate_clauses([wanted], plan)
-    shows = kql(write_kql(block_condition(wanted, plan)))
+    shows = kql(write(block_condition(wanted, plan), "kql"))
     for each in flips:
         other = near(wanted, each)
         assert shows(document(0, other)) == matches(clause, other)

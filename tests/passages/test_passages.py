@@ -5,15 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import (
-    InvalidInputError,
-    MappingError,
-    Overlap,
-    Overlaps,
-    Passage,
-    document_fields,
-    fingerprint_fields,
-)
+from es_simhash import InvalidInputError, MappingError, Overlap, Overlaps, Passage, document_fields, fingerprint_fields
 from es_simhash.hashing import get_scheme
 from es_simhash.hashing.batches import NO_LETTERS
 from es_simhash.hashing.pool import FingerprintPool

@@ -283,13 +283,7 @@ class AsyncGroupingMethods(AsyncBase):
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         return await self._run(
             reconcile(
-                self._context,
-                index,
-                request,
-                since=moment,
-                dry_run=dry_run,
-                regroup=regroup,
-                resources=resources,
+                self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
             ),
             progress,
         )

@@ -282,13 +282,7 @@ class GroupingMethods(SyncBase):
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         return self._run(
             reconcile(
-                self._context,
-                index,
-                request,
-                since=moment,
-                dry_run=dry_run,
-                regroup=regroup,
-                resources=resources,
+                self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
             ),
             progress,
         )
