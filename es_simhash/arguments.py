@@ -37,7 +37,6 @@ def check_integer(name: str, value: Any) -> int:
 
 
 def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
-    """Return *value* as an ``int`` from *smallest* to *largest*."""
     number = check_integer(name, value)
     if not smallest <= number <= largest:
         allowed = f"{smallest} or more" if largest == LARGEST_COUNT else f"{smallest} to {largest:,}"
@@ -55,7 +54,6 @@ def check_number(name: str, value: Any, *, above: float | None = None, advice: s
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
-    """Return *value* if it is one of *choices*."""
     known = list(choices)
     # A list or an array cannot be compared with a name.
     if not (value is None or isinstance(value, str)) or value not in known:
@@ -65,7 +63,6 @@ def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
 
 
 def check_function(name: str, value: Any) -> Callable[..., Any]:
-    """Return *value* if it can be called."""
     if not callable(value):
         _wrong_type(name, "a function", value)
     return value  # type: ignore[no-any-return]

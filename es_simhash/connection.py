@@ -30,7 +30,6 @@ class Login:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of a request that log in."""
         if self.api_key is not None:
             # Both products give out the encoded form; people write down id:key.
             key = _base64(self.api_key) if ":" in self.api_key else self.api_key

@@ -85,7 +85,6 @@ _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
 
 
 def module_of(command: str) -> str:
-    """Return the name of the module in ``commands/`` that has *command*."""
     return _BESIDE.get(command, command).replace("-", "_")
 
 
@@ -97,7 +96,6 @@ class Application(click.Group):
         return [name for commands in SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command of that name."""
         if cmd_name not in self.list_commands(ctx):
             return None
         module = import_module(f"es_simhash.cli.commands.{module_of(cmd_name)}")

@@ -25,7 +25,6 @@ class Regrouped:
         self._done: list[tuple[tuple[str, ...], Reconciled]] = []
 
     def add(self, names: tuple[str, ...], done: Reconciled) -> None:
-        """Take what is said of the indices *names*."""
         self._done.append((names, done))
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -36,7 +35,6 @@ class Regrouped:
         ]
 
     def print(self) -> None:
-        """Print a line for each."""
         for names, done in self._done:
             print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
 

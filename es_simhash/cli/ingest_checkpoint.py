@@ -77,7 +77,6 @@ class FileIdentity:
 
     @classmethod
     def read(cls, name: str) -> FileIdentity:
-        """Return the identity of the file *name* now."""
         with Path(name).open("rb") as file:
             digest = hashlib.sha256(file.read(_BLOCK))
             size = file.seek(0, os.SEEK_END)

@@ -63,7 +63,6 @@ class LineFailure:
     reason: str
 
     def __str__(self) -> str:
-        """Return one line for people."""
         return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +84,6 @@ class Tally:
 
     @property
     def lines(self) -> int:
-        """Number of lines counted."""
         return self._actions.total()
 
     @property
@@ -147,7 +145,6 @@ class Tally:
             self.report.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def sentence(self) -> str:
-        """Return the counts in words."""
         verb = "would be written" if self.is_dry else "written"
         parts = [f"{count(self._written, 'document')} {verb}, {self._sums['fingerprinted']:,} with a fingerprint"]
         parts += [f"{self._sums['updated']:,} in place of one with the same id"] if self._sums["updated"] else []
@@ -345,7 +342,6 @@ class IngestRun:
                 self._tally.add_unreadable(record, settled)
 
     def save(self, *, is_finished: bool = False) -> None:
-        """Put into the checkpoint what has its answer."""
         self._unsaved, self._saved_at = 0, time.monotonic()
         if self._saved is None or self._tally.last is None:
             if self._saved is not None and is_finished:

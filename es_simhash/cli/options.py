@@ -54,7 +54,6 @@ class Manual(click.Command):
             self.params.append(click.Option(["--help-all"], is_flag=True, help=text, **about_help))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the common options, or all of them."""
         if not self.common or ctx.meta.get(_ALL):
             super().format_options(ctx, formatter)
             return
@@ -297,7 +296,6 @@ yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the c
 
 
 def value_option(*, default: bool | None) -> Decorator:
-    """Add ``--value`` and ``--no-value``."""
     return click.option(
         "--value/--no-value",
         default=default,

@@ -113,7 +113,6 @@ def print_text(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """Print one line on stdout."""
     print_text(visible(text))
 
 
@@ -236,7 +235,6 @@ class Tracker:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self._started
 
     def advance(self, documents: int, *, completed: int, total: int | None = None) -> None:

@@ -31,7 +31,6 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value that the JSON stands for."""
         if not isinstance(value, str):
             return value
         try:
@@ -49,7 +48,6 @@ class _Query(_Json):
     name = "query"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the query, or the queries."""
         parsed = super().convert(value, param, ctx)
         if isinstance(parsed, list) and not (parsed and all(isinstance(each, dict) for each in parsed)):
             self.fail(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'', param, ctx)
@@ -62,7 +60,6 @@ class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
     name = "fingerprint"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the fingerprint as an integer."""
         try:
             return value if isinstance(value, int) else from_hex(value)
         except InvalidInputError as error:
@@ -77,7 +74,6 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number."""
         try:
             number = value if isinstance(value, int) else self._parse(value)
         except InvalidInputError as error:

@@ -343,7 +343,6 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> str:
-    """Return a JSON value as the file has it, cut."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:79]}…"
 

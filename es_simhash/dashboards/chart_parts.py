@@ -51,8 +51,7 @@ DUPLICATES, OTHERS = "#D6603D", "#5B9BD5"
 
 def literal(words: str) -> str:
     """Return *words* as a string of an expression, or as a part of a path to a column."""
-    escaped = words.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def answered(path: str) -> str:
@@ -321,10 +320,9 @@ def sizes_of(subject: Subject) -> Rows:
     return Rows(data, empty=no_rows(subject, "duplicates"))
 
 
-SHOWN_GROUPS = 10
-SHOWN_SOURCES = 12
+SHOWN_GROUPS, SHOWN_SOURCES = 10, 12
+# Block terms that are shown of each of the four blocks.
 SHOWN_BLOCKS = 4
-"""Block terms that are shown of each of the four blocks."""
 
 LISTED_GROUPS = 1_000
 """Groups whose sizes are read one by one; those below are counted together, whatever the number of groups."""
@@ -366,8 +364,7 @@ def over_time_request(subject: Subject) -> dict[str, Any]:
         "min_doc_count": 0,
         "extended_bounds": {"min": {"%timefilter%": "min"}, "max": {"%timefilter%": "max"}},
     }
-    aggs = {"duplicates": _duplicates(subject)}
-    return _request(subject, {"over_time": {"date_histogram": histogram, "aggs": aggs}})
+    return _request(subject, {"over_time": {"date_histogram": histogram, "aggs": {"duplicates": _duplicates(subject)}}})
 
 
 def sources_request(subject: Subject) -> dict[str, Any]:
@@ -384,8 +381,7 @@ def sizes_request(subject: Subject) -> dict[str, Any]:
 
 def distances_request(subject: Subject) -> dict[str, Any]:
     """Return the search for how many duplicates have each distance to their canonical."""
-    terms = {"terms": {"field": subject.fields.distance, "size": 65}}
-    return _request(subject, {"distances": terms})
+    return _request(subject, {"distances": {"terms": {"field": subject.fields.distance, "size": 65}}})
 
 
 def largest_groups_request(subject: Subject) -> dict[str, Any]:
@@ -411,10 +407,7 @@ def hot_blocks_request(subject: Subject) -> dict[str, Any]:
         subject,
         {"documents": {"filter": exists(subject.fields.fingerprint)}}
         | {
-            f"block{n}": {
-                "terms": {"field": field, "size": SHOWN_BLOCKS},
-                "aggs": {"duplicates": _duplicates(subject)},
-            }
+            f"block{n}": {"terms": {"field": field, "size": SHOWN_BLOCKS}, "aggs": {"duplicates": _duplicates(subject)}}
             for n, field in enumerate(subject.fields.blocks)
         },
     )

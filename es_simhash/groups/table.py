@@ -34,93 +34,6 @@ _MIDDLE = LAST_OF_NANOS // 2
 Columns = dict[str, NDArray[Any]]
 
 
-class _ColumnReader:
-    """A reader of hits into columns; without *grouping*, of fingerprints and ids alone."""
-
-    def __init__(
-        self,
-        prefix: str,
-        grouping: Grouping | None,
-        *,
-        dates: Collection[str],
-        text_fields: Mapping[str, Sequence[str]],
-    ) -> None:
-        self._fields = Fields(prefix)
-        self._grouping = grouping
-        self._dates = frozenset(dates)
-        self._text_fields = text_fields
-        self._keys = grouping.keys if grouping is not None else ()
-        self._per = grouping.per if grouping is not None else None
-        self._within = grouping.within if grouping is not None else None
-        self._names: dict[str, int] = {}
-        self._values: dict[tuple[str, ...], int] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """The indices of the documents, in the order of their numbers."""
-        return list(self._names)
-
-    @property
-    def ranks(self) -> list[str]:
-        """Names of the columns that decide the canonical order before the id, the first one first."""
-        return [f"rank{number}" for number in range(len(self._keys))]
-
-    def search_body(self) -> dict[str, Any]:
-        """Return the body of a search for documents of the table, without the query."""
-        names: list[Any] = [self._fields.fingerprint]
-        source: Any = False
-        if self._grouping is not None:
-            names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
-            more = [key.field for key in self._keys if key.field]
-            more += [self._per] if self._per else []
-            more += [self._within.field] if self._within else []
-            for name in dict.fromkeys(more):
-                names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
-            if any(key.kind == "longest" for key in self._keys):
-                source = sorted({name for fields in self._text_fields.values() for name in fields})
-        return {"docvalue_fields": names, "_source": source}
-
-    def read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
-        """Return a row for each of *hits*, all of which have a fingerprint."""
-        name = self._fields.fingerprint
-        columns: Columns = {
-            "fingerprint": np.array([from_hex(hit["fields"][name][0]) for hit in hits], np.uint64),
-            # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
-            "id": np.array([hit["_id"].encode() for hit in hits], np.bytes_),
-            "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
-            "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
-        }
-        if self._per is not None:
-            columns["per"] = np.array([self._value(hit["fields"].get(self._per)) for hit in hits], np.int64)
-        if self._within is not None:
-            dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
-            columns["date"] = np.array([whole for whole, _ in dates], np.int64)
-            columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
-        for column, key in zip(self.ranks, self._keys, strict=True):
-            columns[column] = np.array([self._rank(key, hit) for hit in hits], np.float64)
-        return columns
-
-    def _state(self, fields: Mapping[str, Any]) -> int:
-        if self._grouping is None:
-            return 0
-        names = self._fields
-        group, canonical, distance = (
-            (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
-        )
-        return hash((group, canonical, None if distance is None else int(distance)))
-
-    def _value(self, values: Sequence[str] | None) -> int:
-        """Return the number of a document's values; all of them count, in no order."""
-        if not values:
-            return -1
-        return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
-
-    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
-        if key.kind == "longest":
-            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
-        return key.rank(hit["fields"].get(key.field) or ())
-
-
 def _date(values: Sequence[Any] | None) -> tuple[int, int]:
     """Return the earliest of a document's dates: its milliseconds, and its nanoseconds beyond them."""
     moment = moment_of(values or ())
@@ -177,9 +90,16 @@ class Table:
         resources: Resources | None = None,
     ) -> None:
         self._resources = resources or Resources()
-        self._fingerprint = Fields(prefix).fingerprint
+        self._fields = Fields(prefix)
         self._grouping = grouping
-        self._reader = _ColumnReader(prefix, grouping, dates=dates, text_fields=text_fields or {})
+        self._dates = frozenset(dates)
+        self._text_fields = text_fields or {}
+        self._keys = grouping.keys if grouping is not None else ()
+        self._per = grouping.per if grouping is not None else None
+        self._within = grouping.within if grouping is not None else None
+        # Numbers of the indices, and of the values of per.
+        self._names: dict[str, int] = {}
+        self._values: dict[tuple[str, ...], int] = {}
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[Columns] = []
@@ -189,21 +109,77 @@ class Table:
 
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""
-        return self._reader.search_body()
+        names: list[Any] = [self._fields.fingerprint]
+        source: Any = False
+        if self._grouping is not None:
+            names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
+            more = [key.field for key in self._keys if key.field]
+            more += [self._per] if self._per else []
+            more += [self._within.field] if self._within else []
+            for name in dict.fromkeys(more):
+                names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
+            if any(key.kind == "longest" for key in self._keys):
+                source = sorted({name for fields in self._text_fields.values() for name in fields})
+        return {"docvalue_fields": names, "_source": source}
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
         """Add a row for each of *hits* that carries a fingerprint."""
-        hits = [hit for hit in hits if hit.get("fields", {}).get(self._fingerprint)]
+        hits = [hit for hit in hits if hit.get("fields", {}).get(self._fields.fingerprint)]
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
         self._count += len(hits)
         if hits:
-            self._parts.append(self._reader.read(hits))
+            self._parts.append(self._read(hits))
+
+    @property
+    def _ranks(self) -> list[str]:
+        """Names of the columns that decide the canonical order before the id, the first one first."""
+        return [f"rank{number}" for number in range(len(self._keys))]
+
+    def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return a row for each of *hits*, all of which have a fingerprint."""
+        name = self._fields.fingerprint
+        columns: Columns = {
+            "fingerprint": np.array([from_hex(hit["fields"][name][0]) for hit in hits], np.uint64),
+            # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
+            "id": np.array([hit["_id"].encode() for hit in hits], np.bytes_),
+            "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
+            "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
+        }
+        if self._per is not None:
+            columns["per"] = np.array([self._value(hit["fields"].get(self._per)) for hit in hits], np.int64)
+        if self._within is not None:
+            dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
+            columns["date"] = np.array([whole for whole, _ in dates], np.int64)
+            columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
+        for column, key in zip(self._ranks, self._keys, strict=True):
+            columns[column] = np.array([self._rank(key, hit) for hit in hits], np.float64)
+        return columns
+
+    def _state(self, fields: Mapping[str, Any]) -> int:
+        if self._grouping is None:
+            return 0
+        names = self._fields
+        group, canonical, distance = (
+            (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
+        )
+        return hash((group, canonical, None if distance is None else int(distance)))
+
+    def _value(self, values: Sequence[str] | None) -> int:
+        """Return the number of a document's values; all of them count, in no order."""
+        if not values:
+            return -1
+        return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
+
+    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
+        if key.kind == "longest":
+            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
+        return key.rank(hit["fields"].get(key.field) or ())
 
     def _columns(self) -> Columns:
         if not self._parts:
-            return self._reader.read([])
+            return self._read([])
         if len(self._parts) > 1:
             self._parts = [{name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}]
         return self._parts[0]
@@ -214,7 +190,7 @@ class Table:
 
     def with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return those of *places* whose document has the id of another of them, equal ids one after another."""
-        if len(self._reader.names) < 2 and not self._routings:
+        if len(self._names) < 2 and not self._routings:
             return places[:0]
         ids = self._columns()["id"][places]
         order = np.argsort(ids, kind="stable")
@@ -225,7 +201,7 @@ class Table:
     def row(self, place: int) -> Row:
         """Return the document at *place*."""
         columns = self._columns()
-        name = self._reader.names[columns["index"][place]]
+        name = list(self._names)[columns["index"][place]]
         return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))
 
     def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
@@ -290,10 +266,10 @@ class Table:
         """Return the places in canonical order."""
         columns = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
-        places = {name: place for place, name in enumerate(sorted(self._reader.names))}
-        names = np.array([places[name] for name in self._reader.names], np.int32)
+        places = {name: place for place, name in enumerate(sorted(self._names))}
+        names = np.array([places[name] for name in self._names], np.int32)
         # The last key of a lexsort is the first that decides.
-        keys = [names[columns["index"]], columns["id"], *(columns[name] for name in reversed(self._reader.ranks))]
+        keys = [names[columns["index"]], columns["id"], *(columns[name] for name in reversed(self._ranks))]
         if self._routings:
             routings = [self._routings.get(place, "").encode() for place in range(self._count)]
             keys.insert(0, np.array(routings, np.bytes_))

@@ -88,7 +88,6 @@ def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np
 
 
 def single_start() -> NDArray[np.intp]:
-    """Return the starts of a batch of one document."""
     return np.zeros(1, dtype=np.intp)
 
 

@@ -63,7 +63,6 @@ class Grams:
         self._table[self._hashes >> np.uint64(64 - _BITS)] = True
 
     def contain(self, hashes: Hashes) -> Flags:
-        """Return for each of *hashes* whether it is in the set."""
         found: Flags = self._table.take(hashes >> np.uint64(64 - _BITS))
         places = np.flatnonzero(found)
         if places.size:
@@ -73,7 +72,6 @@ class Grams:
 
 
 def count_worth(codes: Codes) -> float:
-    """Return what *codes* are worth in letters."""
     return int(worth_sums(codes)[-1]) / LETTER
 
 

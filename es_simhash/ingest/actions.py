@@ -94,7 +94,6 @@ class Part:
 
     @property
     def problem(self) -> str | None:
-        """The last of the problems."""
         return self.problems[-1] if self.problems else None
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
@@ -223,7 +222,6 @@ def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[
 
 
 def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> Part:
-    """Return the part for a whole document."""
     texts, problems = _read_texts(document, rules)
     return _Whole(document, texts, problems, rules.prefix)
 

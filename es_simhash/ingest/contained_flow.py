@@ -322,7 +322,6 @@ class ContainedLookup:
         return compare_contents(asked.content, other.content, self._apart).are_neighbours
 
     def _settled(self, item: Item, container: Container | None, gaps: Sequence[Gap]) -> Item:
-        """Return *item* with what was found for it."""
         if container is None and gaps:
             why = "; ".join(sentences(gaps))
             return replace(

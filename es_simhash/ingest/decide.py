@@ -110,7 +110,6 @@ class Uncompared:
     why: Unread
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         if self.id is None:
             return f"it was not compared with other documents: {self.why}"
         return f"document {shorten(self.id)} is near and was not compared: {self.why}"
@@ -153,7 +152,6 @@ class _Neighbour:
         return None if self.score is None else self.score.similarity
 
     def to_near_dup(self) -> NearDup:
-        """Return it as a policy sees it."""
         document = self.document
         return NearDup(
             document.id,

@@ -270,7 +270,6 @@ class ExistingLookup:
 
 
 def _both(one: NearDups, other: NearDups) -> NearDups:
-    """Return the documents of both."""
     items = {each.key: each for each in (*one, *other)}
     return replace(
         one,
@@ -289,6 +288,5 @@ def _written_to(item: Item) -> str | None:
 
 
 def _fingerprints_of(items: Iterable[Item]) -> list[int]:
-    """Return the fingerprints of *items*, each once."""
     drafts = (item.draft for item in items if item.draft is not None)
     return list(dict.fromkeys(each.fingerprint for each in drafts if each.fingerprint is not None))

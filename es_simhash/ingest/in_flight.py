@@ -135,7 +135,6 @@ class InFlight:
         return id_ in self._current
 
     def get(self, id_: str) -> Document | None:
-        """Return the document in flight under *id_*."""
         return self._current.get(id_)
 
     def blockers(self, id_: str) -> set[int]:
@@ -161,7 +160,6 @@ class InFlight:
         self._near = self._table.near_others(np.array(list(self._foreseen), np.uint64))
 
     def _keys_near(self, fingerprint: int) -> Iterator[_CopyKey]:
-        """Yield the keys of documents in flight near *fingerprint*."""
         if fingerprint not in self._foreseen:
             self.foresee([fingerprint])
         for each in (fingerprint, *self._near.get(fingerprint, ())):
@@ -169,7 +167,6 @@ class InFlight:
             yield from keys if isinstance(keys, list) else (keys,) if keys else ()
 
     def is_foreseen_near(self, fingerprint: int) -> bool:
-        """Return whether another fingerprint, in flight or foreseen, is near *fingerprint*, which was foreseen."""
         return fingerprint in self._near
 
     def contents_near(self, fingerprint: int) -> Iterator[Content]:

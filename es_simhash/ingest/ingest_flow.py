@@ -184,7 +184,6 @@ class _Grouper:
         self._reader = reader
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
-        """Return *items* as they are to be sent."""
         if self._contained is not None:
             items = yield from self._contained.apply(items)
         at = yield Compute(now)

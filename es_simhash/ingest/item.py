@@ -78,7 +78,6 @@ class Item:
         return () if self.part is None else self.part.texts
 
     def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
-        """Return it with *fields*, one for each text, in its operation."""
         if self.part is not None and self.operation is not None:
             self.operation.body, self.part = self.part.place(fields), None
         return self
@@ -99,7 +98,6 @@ class Item:
 
     @property
     def is_skipped(self) -> bool:
-        """Whether it was decided not to write it."""
         return self.decision is not None and self.decision.verdict == "skip"
 
     @property
@@ -139,7 +137,6 @@ def content_id(document: Any, prefix: str) -> str:
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
-    """Return whether the document of *operation* is sent with a fingerprint."""
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     own = body.get(prefix) if isinstance(body, Mapping) else None
     return isinstance(own, Mapping) and own.get("fingerprint") is not None

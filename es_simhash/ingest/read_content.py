@@ -71,7 +71,6 @@ class ContentReader:
 
     @property
     def fields(self) -> list[str]:
-        """The fields of a document that are read."""
         return [*self.text_fields, *(each.path for each in (self.per, self.within) if each)]
 
     def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:

@@ -230,7 +230,6 @@ class _Batcher:
         self._begun: deque[_Begun] = deque()
 
     def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
-        """Yield each of *actions*, finished."""
         with self._pool:
             try:
                 for action in actions:

@@ -88,7 +88,6 @@ class Written:
 
 
 def report(item: Item, *, prefix: str) -> Written:
-    """Return the report on *item*, after it was written or skipped."""
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
     if outcome is None and draft is not None and (container := item.container) is not None and item.operation is None:
         return Written(place, draft.id, container.index, "skipped", item.problem, contained_in=container)

@@ -82,7 +82,6 @@ class IndexFault:
     fault: Fault
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         return f"index {self.index!r}: {self.fault}"
 
 
@@ -99,7 +98,6 @@ class TextFields(dict[str, tuple[str, ...]]):
 
     @property
     def all(self) -> list[str]:
-        """The text fields of all indices."""
         return sorted({name for fields in (*self.values(), self.others) for name in fields})
 
 
@@ -120,7 +118,6 @@ class Resolved:
 
     @property
     def text_fields(self) -> TextFields:
-        """The text fields of each index with the fields."""
         return TextFields({name: own.text_fields for name, own in self.each.items()})
 
     @property
@@ -149,7 +146,6 @@ class Context:
     _filled: dict[str, float] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
-        """Return whether *scheme* is one that the caller asked for."""
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
 
     def assumed_settings(self) -> IndexSettings | None:

@@ -134,7 +134,6 @@ class Fault:
         return _SENTENCES[self.kind][1]
 
     def __str__(self) -> str:
-        """Return what is wrong, as a sentence for people."""
         return _SENTENCES[self.kind][0].format(field=self.field, found=self.found, wanted=self.wanted)
 
 

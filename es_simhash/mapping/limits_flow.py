@@ -150,7 +150,6 @@ def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
 
 
 def _searches_of(call: Call) -> list[Call]:
-    """Return the searches of a multi-search."""
     lines = call.arguments["body"]
     return [Call("search", {**head, "body": body}) for head, body in zip(lines[::2], lines[1::2], strict=True)]
 

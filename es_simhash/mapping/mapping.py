@@ -98,7 +98,6 @@ def build_mapping(
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    """Return the mapping, with its ``_meta``, for *settings*."""
     _refuse_own_fields(settings.text_fields, prefix)
     has_passages = settings.passages is not None
     optional = {"value": settings.value, "passages": has_passages, "contained_in": has_passages}

@@ -300,7 +300,6 @@ def send_confirmed(context: Context, index: Index, call: Call, *, settings: Inde
 
 
 def _marked(call: Call, marker: str) -> Call:
-    """Return *call* with each of its searches insisting on the *marker*."""
     body, order = call.arguments["body"], {"sort": marker_sort(marker)}
     if call.api == "search":
         body = {**body, **order}

@@ -133,7 +133,6 @@ class PositionsError(Exception):
         self.kind = kind
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         if self.kind == "primary":
             return "a shard has no primary"
         return "the server does not show the sequence numbers of the shards"

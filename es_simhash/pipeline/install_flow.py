@@ -93,7 +93,6 @@ def put_pipeline(
 
 
 def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
-    """Return the text fields that all indices record."""
     require_text_fields(
         {name: each.text_fields for name, each in resolved.each.items()}, "a pipeline does not know what to read"
     )

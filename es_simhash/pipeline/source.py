@@ -78,7 +78,6 @@ class CharacterTables:
     compositions: str
 
     def to_list(self) -> list[str]:
-        """Return the strings in order."""
         return list(astuple(self))
 
 
@@ -126,7 +125,6 @@ def _replacement(character: str, kinds: list[int]) -> str:
 
 
 def _counted(text: str) -> str:
-    """Return *text* with its length before it."""
     return chr(_SMALL_NUMBER + len(text)) + "".join(map(_code_point, text))
 
 

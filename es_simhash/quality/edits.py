@@ -140,9 +140,7 @@ EDITS: dict[str, Edit] = {
 """The edits by the name of their kind."""
 
 NOISE: dict[str, Edit] = {"wrong letters": wrong_letters}
-"""
-Errors that only some collections have. They are measured by themselves, so that they decide no recommendation.
-"""
+"""Errors that only some collections have. They are measured by themselves, so that they decide no recommendation."""
 
 # OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")

@@ -57,7 +57,9 @@ def plot_report(report: Report, path: str | Path) -> None:
     axes = figure.add_subplot()
     for label, style, figures in (("", "--", rows), (", verified", "-", [row["verified"] for row in rows])):
         for name, colour in (("recall", "tab:blue"), ("precision", "tab:orange")):
-            axes.plot(distances, _values(figures, name), style, color=colour, marker=".", label=f"{name}{label}")
+            # A figure that does not exist, such as the precision of nothing, leaves a gap.
+            values = [float("nan") if row[name] is None else row[name] for row in figures]
+            axes.plot(distances, values, style, color=colour, marker=".", label=f"{name}{label}")
     axes.set(
         xlabel="max_distance (bits)",
         ylabel=f"share of pairs (Jaccard {report.positive:g} and more)",
@@ -67,11 +69,6 @@ def plot_report(report: Report, path: str | Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")
     figure.savefig(path)
-
-
-def _values(rows: list[dict[str, Any]], name: str) -> list[float]:
-    # A figure that does not exist, such as the precision of nothing, leaves a gap.
-    return [float("nan") if row[name] is None else row[name] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

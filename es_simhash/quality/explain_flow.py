@@ -76,8 +76,8 @@ def _count_shingles(text: str, scheme: Scheme) -> Counter[str]:
     return Counter(shingles) or Counter([stripped] if stripped else [])
 
 
-MAX_CHARACTERS = 200_000
-"""Texts longer than this are fingerprinted and compared whole, but their features are not listed."""
+# Texts longer than this are fingerprinted and compared whole, but their features are not listed.
+_MAX_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +260,8 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
     used = get_scheme(scheme)
     letters = LETTER_EDITS.after(used)
     values = [fingerprint(text, scheme=used) for text in (first, second)]
-    is_cut = max(len(first), len(second)) > MAX_CHARACTERS
-    features: tuple[Feature, ...] = ()
-    if not is_cut:
-        features = _compare(list_features(first, used), list_features(second, used))
+    is_cut = max(len(first), len(second)) > _MAX_CHARACTERS
+    features = () if is_cut else _compare(list_features(first, used), list_features(second, used))
     return Explanation(
         used,
         values[0],

@@ -170,9 +170,6 @@ class RealPairs:
         return int((by_words | by_letters).sum()), int((by_letters & ~by_words).sum())
 
 
-_RESAMPLES = 1_000
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A share from 0 to 1, estimated from a sample, with its 95 % confidence interval."""
@@ -217,8 +214,8 @@ def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[Pr
     """
     if not sampled:
         return ()
-    # How often each document is in each draw.
-    drawn = np.random.default_rng(seed).multinomial(sampled, np.full(sampled, 1 / sampled), size=_RESAMPLES)
+    # How often each document is in each of a thousand draws.
+    drawn = np.random.default_rng(seed).multinomial(sampled, np.full(sampled, 1 / sampled), size=1_000)
     return tuple(_measure(preset, pairs, sampled, drawn) for preset in PRESETS.values())
 
 

@@ -289,7 +289,6 @@ class _Batch:
         return archived
 
     def _note(self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int]) -> list[int]:
-        """Note what was not deleted; return the lines that were."""
         deleted = []
         for number in numbers:
             each = lines[number]

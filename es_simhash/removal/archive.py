@@ -309,7 +309,6 @@ class ArchivedKeys:
         return len(self._known)
 
     def holds(self, key: Key) -> bool:
-        """Return whether the document *key* is in the archive."""
         return _digest(key) in self._known
 
     def _read_all(self) -> ArchiveReader:

@@ -60,7 +60,6 @@ def refuse_pipe(path: Path) -> None:
 
 
 def to_line(value: Any) -> bytes:
-    """Return *value* as one line of JSON Lines."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON has as an escape
@@ -78,7 +77,6 @@ def read_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def bad_line(path: Path, number: int, problem: str, advice: str) -> InvalidInputError:
-    """Return the error for a line that cannot be used."""
     return InvalidInputError(f"{path}, line {number}: {problem}: {advice}")
 
 

@@ -33,11 +33,6 @@ class Removed:
     distance: int | None = None
 
     @property
-    def place(self) -> _Place:
-        """Index and id of the document."""
-        return self.index, self.id
-
-    @property
     def canonical_place(self) -> _Place:
         """Index and id of the document that it was removed for."""
         return self.canonical_index, self.canonical

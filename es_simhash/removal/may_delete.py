@@ -73,7 +73,6 @@ class Comparer:
 
     @property
     def source_fields(self) -> list[str]:
-        """The parts of ``_source`` that are needed."""
         texts = (name for fields in self.text_fields.values() for name in fields)
         return sorted({*texts, *self.shown, f"{self.prefix}.fingerprint"})
 
@@ -232,7 +231,6 @@ class Excess:
     value: str | None = None
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         of = "of the index" if self.field is None else f"with {self.field} {shorten(self.value)}"
         return (
             f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "

@@ -218,7 +218,6 @@ class _Planning:
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add_all(self, groups: Groups) -> Flow[Found]:
-        """Add all duplicates of *groups*."""
         places = yield Compute(_by_canonical, (groups,))
         lines: list[int] = []
         left_out: Counter[str] = Counter()

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def band_name(band: Band) -> str:
-    """Return what a band of similarity is called."""
     if band is None:
         return "Texts not compared"
     if band >= 1:
@@ -57,7 +56,6 @@ _MARKS = {Change.SAME: ("", ""), Change.REMOVED: ("[-", "-]"), Change.ADDED: ("{
 
 
 def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
-    """Yield the numbers of a plan."""
     total = summary.total
     of = "" if total.documents is None else f" of {total.documents:,} ({percent(total.share)})"
     yield f"{total.removals:,}{of} documents would go; {summary.canonicals:,} stay for them"
@@ -130,7 +128,6 @@ class Review:
         self.summary: Summary = summarize(self._plan.removals(), self._plan.header.guards)
 
     def html(self) -> Iterator[str]:
-        """Yield the page in pieces."""
         from es_simhash.removal.review_page import Page, write_page  # noqa: PLC0415 -- only for pages
 
         plan = self._plan
@@ -228,7 +225,6 @@ def field_text(value: Any) -> str | None:
 
 
 def is_short(value: str | None) -> bool:
-    """Return whether *value* fits into one cell."""
     return value is None or (len(value) <= LONGEST_VALUE and "\n" not in value)
 
 

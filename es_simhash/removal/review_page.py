@@ -41,7 +41,6 @@ _MARKS = {Change.REMOVED: "del", Change.ADDED: "ins"}
 
 
 def excerpt(segments: Iterable[Segment]) -> Html:
-    """Return one excerpt of a difference."""
     parts = [
         element(_MARKS[part.change], part.text) if part.change in _MARKS else part.text
         for part in segments
@@ -75,7 +74,6 @@ class Page:
 
 
 def write_page(page: Page) -> Iterator[str]:
-    """Yield the page in pieces."""
     total = page.summary.total.removals
     yield from _opening(page)
     yield element(

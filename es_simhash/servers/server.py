@@ -65,11 +65,9 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Return whether the process is alive."""
         return self._process.poll() is None
 
     def await_report(self, deadline: float) -> None:

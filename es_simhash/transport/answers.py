@@ -57,11 +57,9 @@ class Gap:
 
     @property
     def is_missing_shard(self) -> bool:
-        """Whether a shard has no active copy."""
         return self.kind in ("shards_silent", "shards_missing") or _NO_COPY in self.cause
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         cause = f": {self.cause}" if self.cause else ""
         return _SENTENCES[self.kind].format(number=self.number, total=self.total, cause=cause)
 

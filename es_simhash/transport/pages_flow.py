@@ -49,15 +49,12 @@ class View:
         return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
 
     def call(self, body: Mapping[str, Any]) -> Call:
-        """Return the call that searches in it."""
         return Call("search", {"body": {**body, "pit": {"id": self.pit, "keep_alive": self.keep_alive}}})
 
     def note(self, answer: Mapping[str, Any]) -> None:
-        """Note its id as an *answer* gives it."""
         self.pit = answer.get("pit_id", self.pit)
 
     def close(self) -> Call:
-        """Return the call that gives it back."""
         body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
         return Call("close_point_in_time", {"body": body})
 
@@ -87,7 +84,6 @@ class Cursor:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nothing has been read."""
         return self._after is None
 
     def call(self, view: View) -> Call:
@@ -109,7 +105,6 @@ class Cursor:
         return True
 
     def advance(self, hits: Hits) -> None:
-        """Go on after *hits*."""
         self.is_open = len(hits) >= self.asked
         if hits and self.is_open:
             self._after = hits[-1]["sort"]

@@ -43,11 +43,9 @@ class JsonObject(dict[str, Any]):
         return JsonObject(given, given, split_members(self._text)[key])
 
     def with_values(self, values: Mapping[str, Any]) -> JsonObject:
-        """Return an object that holds *values* now."""
         return JsonObject(values, self._given, self._text)
 
     def to_json(self) -> JsonText:
-        """Return the object as one line."""
         text = _write(self._given, self, self._text)
         return JsonText(text.replace("\r", " ").replace("\n", " "))
 

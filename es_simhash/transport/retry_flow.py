@@ -89,7 +89,6 @@ def retry(
 
 
 def send_once(request: Request) -> Flow[Any]:
-    """Return the answer to *request*."""
     return (yield request)
 
 

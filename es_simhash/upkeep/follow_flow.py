@@ -288,7 +288,6 @@ class Regroup:
 
     @property
     def is_pending(self) -> bool:
-        """Whether groups are to be decided."""
         return self._grouping is not None and bool(self._ids or self._may_lack or self._is_all)
 
     def load(self, recorded: Any) -> None:

@@ -176,7 +176,6 @@ class RefusedForNowError(Exception):
         self.failure = failure
 
     def __str__(self) -> str:
-        """Return the server's own words."""
         return f"index {self.failure.index}: {self.failure.reason}"
 
 

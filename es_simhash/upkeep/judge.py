@@ -53,7 +53,6 @@ class Judgement:
 
     @property
     def is_right(self) -> bool:
-        """Whether the fields of the document are right."""
         return self.operation is None and self.failure is None
 
 
@@ -69,7 +68,6 @@ class Judge:
 
     @property
     def source(self) -> list[str]:
-        """The ``_source`` fields that are needed."""
         texts = dict.fromkeys(field for each in self.targets.values() for field in each.text_fields)
         return [*texts, self._prefix, f"{self._prefix}.*"]
 
@@ -82,11 +80,9 @@ class Judge:
         return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
     def key(self, index: str, id_: str, sequence: int, term: int) -> int:
-        """Return the key of a version of a document."""
         return version_key(self.targets[index].uuid, id_, sequence, term)
 
     def key_of(self, document: Document) -> int:
-        """Return the key of the version that *document* is."""
         return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
 
     def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
@@ -188,7 +184,6 @@ def change_of(
 
 
 def _holds(source: Mapping[str, Any], field: str) -> bool:
-    """Return whether *source* has any value in *field*, text or not."""
     try:
         return read_text(source, [field]) is not None
     except InvalidInputError:
@@ -274,7 +269,6 @@ class Checkpoint:
         return len(self._sorted) + len(self._fresh)
 
     def holds(self, keys: Sequence[int]) -> list[bool]:
-        """Return for each of *keys* whether it is known."""
         wanted = np.array(keys, np.uint64)
         places = np.searchsorted(self._sorted, wanted)
         found = np.zeros(len(wanted), np.bool_)
@@ -294,7 +288,6 @@ class Checkpoint:
             self._fresh.clear()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -216,7 +216,6 @@ def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any
 
 
 def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
-    """Return the full names of the fields in *body* that *mapping* has not."""
     held, new = _properties(mapping), []
     for name, type_ in _properties(body).items():
         if name not in held:
@@ -267,7 +266,6 @@ def has_passages(targets: Mapping[str, Target]) -> bool:
 
 
 def scheme_of(targets: Mapping[str, Target]) -> Scheme:
-    """Return the scheme that all *targets* share."""
     return next(iter(targets.values())).settings.scheme
 
 

@@ -47,7 +47,6 @@ class Refusal:
     cause: Refusal | None = None
 
     def __str__(self) -> str:
-        """Return one line for people."""
         own = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
         return own if self.cause is None else f"{own}; {self.cause}"
 
@@ -81,7 +80,6 @@ class Failure:
     status: int | None = None
 
     def __str__(self) -> str:
-        """Return one line for people."""
         return f"{self.index}/{self.id}: {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +96,6 @@ class Operation:
     body: Any = None
 
     def lines(self) -> list[Any]:
-        """Return the lines of the request."""
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first

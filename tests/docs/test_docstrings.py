@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import types
 
 import pytest
 
@@ -63,3 +64,16 @@ def test_a_method_explains_all_of_its_arguments_or_none(method):
     found = re.findall(r"^    ([a-z_, ]+):$", inspect.getdoc(method), re.MULTILINE)
     explained = {name for line in found for name in line.split(", ")}
     assert explained in (set(), set(inspect.signature(method).parameters) - {"self"})
+
+
+@pytest.mark.parametrize("module", ["es_simhash", "es_simhash.hashing", "es_simhash.quality"])
+def test_everything_public_has_a_docstring(module):
+    exporting = importlib.import_module(module)
+    found = [(name, getattr(exporting, name)) for name in exporting.__all__]
+    for name, each in list(found):
+        if inspect.isclass(each):
+            found += [(f"{name}.{key}", own) for key, own in vars(each).items() if not key.startswith("_")]
+    kinds = (type, property, types.FunctionType, staticmethod, classmethod)
+    wanted = [name for name, each in found if isinstance(each, kinds)]
+    assert len(wanted) > 20
+    assert [name for name, each in found if name in wanted and not inspect.getdoc(each)] == []

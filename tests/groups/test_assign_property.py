@@ -225,7 +225,7 @@ def test_copies_cost_nothing():
         "state": np.zeros(count, np.int64),
         "date": np.arange(count) % 2 * 100,
     }
-    table._reader._names["a"] = 0
+    table._names["a"] = 0
     table._parts, table._count = [columns], count
     store = TextStore()
     texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64))

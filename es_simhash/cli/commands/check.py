@@ -73,5 +73,4 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
 
 
 def _grouping(recorded: Mapping[str, Any] | None) -> str:
-    """Return a grouping as one cell."""
     return "-" if recorded is None else str(Grouping.from_dict(recorded)).removeprefix("rule ")

@@ -40,7 +40,6 @@ class NoFingerprint:
 
     @classmethod
     def of(cls, text: str, scheme: Scheme) -> NoFingerprint:
-        """Return the reason for *text*, which has no features in *scheme*."""
         if not text.strip():
             return cls("blank" if text else "empty", scheme.id)
         if "boilerplate" in scheme.digests and fingerprint(text, scheme=scheme.without_boilerplate()) is not None:
@@ -48,7 +47,6 @@ class NoFingerprint:
         return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
 
     def __str__(self) -> str:
-        """Return a sentence for people."""
         left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
         why = {
             "empty": "is empty",

@@ -227,7 +227,6 @@ def _answer_lines(wanted: _Wanted) -> None:
 
 
 def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
-    """Print the search for *fingerprint* in the form that is wanted."""
     form, prefix = wanted.form, wanted.target.prefix
     shared: dict[str, Any] = {"max_distance": wanted.max_distance, "documents": wanted.documents, "prefix": prefix}
     kind: FieldKind = "runtime" if form == "runtime_field" else "script"

@@ -101,7 +101,6 @@ class _Counts:
         self._report = report
 
     def add(self, record: Restored) -> None:
-        """Count a record."""
         self.actions[record.action] += 1
         if self._report is not None:
             self._report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
@@ -115,6 +114,5 @@ class _Counts:
                 )
 
     def sentence(self) -> str:
-        """Return the counts in words."""
         found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(self.actions.items())]
         return f"{count(self.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}"
