@@ -151,7 +151,6 @@ class Unread:
     detail: str = ""
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         match self.kind:
             case "date":
                 return f"the date {self.detail} cannot be read before it is indexed"

@@ -98,7 +98,7 @@ class MemoryFile:
 
     def write(self, kept: Kept) -> None:
         """Put *kept* in the place of the file; where that cannot be, the old file stays, and a warning says so."""
-        shards = [[*_names(shard), certain] for shard, certain in kept.certain.items()]
+        shards = [[each.index, each.uuid, each.number, each.history, end] for each, end in kept.certain.items()]
         header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "prefix": self.prefix}
         header |= {"scheme": dict(self.scheme), "count": len(kept.fingerprints), "shards": sorted(shards)}
         header["digest"] = _digest(header, kept.fingerprints)
@@ -145,10 +145,6 @@ def check_memory_file(value: Any) -> Path:
     except OSError as error:
         raise InvalidInputError(f"{given} cannot be used: {error.strerror}") from None
     return Path(path)
-
-
-def _names(shard: Shard) -> tuple[str, str, int, str]:
-    return shard.index, shard.uuid, shard.number, shard.history
 
 
 def _digest(header: Mapping[str, Any], values: NDArray[np.uint64]) -> str:

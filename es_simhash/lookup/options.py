@@ -179,7 +179,6 @@ class ResidentError(Exception):
         return self.kind in ("primary", "answer", "expired")
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         sentences = {
             "remote": "the index is on another cluster",
             "statistics": "the server does not show the sequence numbers of the shards",

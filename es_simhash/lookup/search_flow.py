@@ -160,7 +160,6 @@ class NoFingerprint:
     field: str
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         return f"document {self.id!r} of {self.index!r} has block terms but no {self.field}"
 
 

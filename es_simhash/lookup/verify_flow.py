@@ -143,7 +143,6 @@ class NoText:
     detail: str = ""
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         match self.kind:
             case "no_source":
                 return "the text source has no text for it"

@@ -93,14 +93,13 @@ def _read_first(lookup: Lookup, query: Query, take: Take) -> Flow[int]:
 def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
     """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
+
+    def send(call: Call) -> Flow[Any]:
+        return send_confirmed(lookup.context, lookup.index, call, settings=lookup.settings)
+
+    routing = lookup.options.routing
     try:
-        answer = yield from search_texts(
-            lookup.index,
-            body,
-            lookup.fields,
-            routing=lookup.options.routing,
-            send=lambda call: send_confirmed(lookup.context, lookup.index, call, settings=lookup.settings),
-        )
+        answer = yield from search_texts(lookup.index, body, lookup.fields, routing=routing, send=send)
     except Exception as error:
         if not is_window_refused(error):
             raise

@@ -175,8 +175,7 @@ class ContainmentMeasure:
 class ShingleStore(Protocol):
     """The shingles of different texts, by number."""
 
-    def __getitem__(self, number: int) -> Shingles:
-        """Return the shingles of a text."""
+    def __getitem__(self, number: int) -> Shingles: ...
 
 
 def find_containers(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.lookup.find_flow import check_id
+from es_simhash.lookup.find_flow import COPIES, check_id
 from es_simhash.lookup.verify_flow import meant_hits
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.documents import read_hit
@@ -29,9 +29,6 @@ from es_simhash.transport.protocol import Compute, Emit, Flow
 from es_simhash.transport.retry_flow import refresh, search_texts
 
 _T = TypeVar("_T")
-
-# One id may stand in several indices, and in several shards of one.
-COPIES = 100
 
 
 def find(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[Overlaps]:
@@ -129,11 +126,7 @@ def _check_filled(lookup: Lookup) -> Flow[None]:
 
 def _with_text(lookup: Lookup, text: str) -> Flow[Overlaps]:
     lookup.text = text
-
-    def take(hits: Hits) -> Flow[None]:
-        return _compare(lookup, hits)
-
-    yield from read_candidates(lookup, take, may_refuse=True)
+    yield from read_candidates(lookup, lambda hits: _compare(lookup, hits), may_refuse=True)
     return lookup.result()
 
 

@@ -93,7 +93,6 @@ class Unfilled:
     documents: int = 0
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         if self.documents:
             return f"{self.documents} documents of {self.index!r} have a fingerprint and no passages: backfill it"
         return f"passages were added to index {self.index!r} when it had documents: backfill it, without a filter"
@@ -111,7 +110,6 @@ class CommonPassages:
     terms: int = 0
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         hashes = f" ({self.terms} hashes)" if self.terms else ""
         return (
             f"{self.documents} documents share only passages that very many documents have{hashes}: "
@@ -128,7 +126,6 @@ class NotCompared:
     reason: str
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         return f"document {self.id!r} of {self.index!r} was not compared: {self.reason}"
 
 
