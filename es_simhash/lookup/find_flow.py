@@ -49,7 +49,8 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
             return nothing_for(settings, options)
         subject = yield from read_subject(context, index, settings, before_verification(options))
         found = yield from search(Question(subject, wanted))
-        return (yield from verify_found(index, [found], [text], settings, options))[0]
+        texts = [] if text is None else [text]
+        return (yield from verify_found(index, [found], texts, settings, options))[0]
 
     return (yield from with_settings(context, index, look_up))
 
@@ -60,15 +61,12 @@ def before_verification(options: Options) -> Options:
 
 
 def verify_found(
-    index: Index, found: Sequence[NearDups], texts: Sequence[str | None], settings: IndexSettings, options: Options
+    index: Index, found: Sequence[NearDups], texts: Sequence[str], settings: IndexSettings, options: Options
 ) -> Flow[list[NearDups]]:
     """Return the answers in *found*, each verified against its text where the caller asked for that."""
     if options.verification is None:
         return list(found)
-    known = [text for text in texts if text is not None]
-    if len(known) < len(texts):
-        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
-    answers = yield from verify_near_dups(index, found, known, settings=settings, verification=options.verification)
+    answers = yield from verify_near_dups(index, found, texts, settings=settings, verification=options.verification)
     return [replace(answer, items=answer.items[: options.size]) for answer in answers]
 
 

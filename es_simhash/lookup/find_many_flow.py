@@ -81,15 +81,6 @@ def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Ma
         yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
 
 
-def bundles(questions: Sequence[Question]) -> Iterator[Bundle]:
-    """Yield *questions*, in order, in bundles that a server accepts; one by one if bundles are not cheaper."""
-    for _, group in groupby(questions, key=lambda each: each.known is None):
-        alike = list(group)
-        size = _shareable(alike[0])
-        for start in range(0, len(alike), size):
-            yield Bundle(alike[start : start + size])
-
-
 def _shareable(question: Question) -> int:
     """Return how many questions like this one are cheaper in one search than alone."""
     sizes = question.subject.options.sizes
@@ -136,7 +127,12 @@ class Batch:
 
 def make_batch(questions: Sequence[Question]) -> Batch:
     """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
-    return Batch(list(bundles(questions)))
+    bundles: list[Bundle] = []
+    for _, group in groupby(questions, key=lambda each: each.known is None):
+        alike = list(group)
+        size = _shareable(alike[0])
+        bundles += [Bundle(alike[start : start + size]) for start in range(0, len(alike), size)]
+    return Batch(bundles)
 
 
 def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
@@ -166,7 +162,7 @@ def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) 
             return outcomes
         yield patience.wait()
         repeated = make_batch([questions[number] for number in again])
-        answers = yield from _answers(repeated, (yield from _send(repeated)), patience)
+        answers = yield from _answers_of(repeated.bundles, patience)
         improved = yield from _read_answers(repeated.questions, answers)
         for number, outcome in zip(again, improved, strict=True):
             outcomes[number] = outcome
@@ -182,8 +178,8 @@ def _send(batch: Batch) -> Flow[Any]:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
     subject = batch.bundles[0].questions[0].subject
     try:
-        settings = subject.settings
-        return (yield from send_confirmed(subject.context, subject.index, batch.call(), settings=settings))
+        call, settings = batch.call(), subject.settings
+        return (yield from send_confirmed(subject.context, subject.index, call, settings=settings))
     except Exception as error:  # noqa: BLE001 -- judged by _answers
         return error
 
@@ -241,12 +237,10 @@ def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
 
 
 def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
-    error = answer["error"]
+    error, status = answer["error"], answer.get("status", 0)
     cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    status = answer.get("status", 0)
-    return SearchFailedError(
-        f"the server refused this search with status {status}: {cause}", status=status, error=error
-    )
+    said = f"the server refused this search with status {status}: {cause}"
+    return SearchFailedError(said, status=status, error=error)
 
 
 _T = TypeVar("_T")

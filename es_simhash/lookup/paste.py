@@ -111,20 +111,15 @@ def _at_least(needed: int, blocks: list[tuple[str, int, Radii]]) -> Condition:
         if rest == _NONE:
             continue
         own = [NearBlock(field, block, largest_first[matched - 1])] if matched else []
-        ways.insert(0, _all_of([*own, rest]))
+        ways.insert(0, _joined(AllOf, [*own, rest]))
         if rest == _ALL:
             break  # a block that matches more clauses is within the same ball
-    return _any_of(ways)
+    return _joined(AnyOf, ways)
 
 
-def _all_of(parts: list[Condition]) -> Condition:
-    flat = [each for part in parts for each in (part.parts if isinstance(part, AllOf) else (part,))]
-    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
-
-
-def _any_of(parts: list[Condition]) -> Condition:
-    flat = [each for part in parts for each in (part.parts if isinstance(part, AnyOf) else (part,))]
-    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
+def _joined(kind: type[AllOf | AnyOf], parts: list[Condition]) -> Condition:
+    flat = [each for part in parts for each in (part.parts if isinstance(part, kind) else (part,))]
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
 def count_written_terms(condition: Condition) -> int:

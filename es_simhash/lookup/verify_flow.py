@@ -274,12 +274,7 @@ def _compare(
             elif each.key in current and current[each.key] != each.fingerprint:
                 missing.append((each, NoText("changed")))
                 kept.append(each)
-        kept.sort(key=_order)
+        kept.sort(key=lambda each: (1.0 if each.similarity is None else -each.similarity, *each.order))
         reasons = (f"document {each.id!r} of {each.index!r} was not compared: {why}" for each, why in missing)
         answers.append(replace(answer, items=tuple(kept), unverified=tuple(reasons)))
     return answers
-
-
-def _order(near_dup: NearDup) -> tuple[float, int, str, str, str]:
-    similarity = -1.0 if near_dup.similarity is None else near_dup.similarity
-    return -similarity, *near_dup.order

@@ -62,7 +62,10 @@ class SharedTerms:
 
     def add(self, documents: Sequence[Sequence[object]]) -> None:
         """Add the terms of *documents*, whose places follow those added before; what is no term is left out."""
-        terms = [{each for each in own if isinstance(each, str) and _is_term(each)} for own in documents]
+        terms = [
+            {each for each in own if isinstance(each, str) and len(each) == TERM_CHARACTERS and each.isascii()}
+            for own in documents
+        ]
         places = np.arange(self._count, self._count + len(terms), dtype=np.int32)
         self._count += len(terms)
         packed = np.frombuffer("".join(each for own in terms for each in own).encode("ascii"), ">u2")
@@ -142,10 +145,6 @@ class _Postings:
         is_later = right > left
         both = np.unique(left[is_later] << 32 | right[is_later])
         return both >> 32, both & 0xFFFF_FFFF
-
-
-def _is_term(value: str) -> bool:
-    return len(value) == TERM_CHARACTERS and value.isascii()
 
 
 _MOST_REFUTED = 20
@@ -337,11 +336,9 @@ class AddsNothing:
     def left_out(self) -> Counter[str]:
         """Return how many documents may be contained and stay, by why; the reason of the best container counts."""
         gone = self.decide()
-        refuted = (next(iter(whys.values())) for place, whys in self._refuted.items() if self._is_open(place, gone))
+        decided = gone.keys() | self._staying.keys()
+        refuted = (next(iter(whys.values())) for place, whys in self._refuted.items() if place not in decided)
         return Counter(self._staying.values()) + Counter(refuted)
-
-    def _is_open(self, place: int, gone: Container[int]) -> bool:
-        return place not in gone and place not in self._staying
 
 
 # Texts that are compared for one document: those that share most of its terms, the rarest first.

@@ -76,16 +76,12 @@ def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) ->
 
 def _distance(first: Shingles, second: Shingles, allowed: int) -> int:
     """Return the number of edits; *allowed* + 1 if it is larger than *allowed*."""
-    return Levenshtein.distance(*_to_strings(first, second), score_cutoff=allowed)
-
-
-def _to_strings(first: Shingles, second: Shingles) -> tuple[str, str]:
-    """Return the units as strings that are as far apart, since rapidfuzz compares strings fastest."""
+    # The units become characters, since rapidfuzz compares strings fastest.
     if max(int(first.max(initial=0)), int(second.max(initial=0))) >= 0x110000:
         # Hashes of words. What only one text has is equal to nothing in the other, so one number does for all of it.
         shared = np.intersect1d(first, second)
         first, second = _renumber(first, shared, 1), _renumber(second, shared, 2)
-    return _to_text(first), _to_text(second)
+    return Levenshtein.distance(_to_text(first), _to_text(second), score_cutoff=allowed)
 
 
 def _renumber(units: Shingles, shared: Shingles, other: int) -> Shingles:

@@ -21,19 +21,13 @@ if TYPE_CHECKING:
 
 
 MAX_CHARACTERS = 200_000
-"""
-Characters of each text that are compared; the rest is left out and the result marked as cut.
-"""
+"""Characters of each text that are compared; the rest is left out and the result marked as cut."""
 
 MAX_TOKENS = 2_000
-"""
-Sentences, or words of one passage, that one pass of `difflib` gets from each text.
-"""
+"""Sentences, or words of one passage, that one pass of `difflib` gets from each text."""
 
 LONGEST_CHANGE = 60
-"""
-Characters of a removed or added passage that an excerpt shows; a longer one loses its middle.
-"""
+"""Characters of a removed or added passage that an excerpt shows; a longer one loses its middle."""
 
 # Scripts written without spaces: each character is a word of its own, and runs of them are joined again below.
 _UNSPACED = r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
