@@ -93,12 +93,10 @@ def frame(
 
 
 def value(of: Any) -> dict[str, Any]:
-    """Return a constant of an encoding."""
     return {"value": of}
 
 
 def signal(expression: str) -> dict[str, Any]:
-    """Return an expression of an encoding."""
     return {"signal": expression}
 
 
@@ -133,7 +131,6 @@ def band(name: str, domain: Any, *, range_: str, padding: float = 0.2) -> dict[s
 
 
 def linear(name: str, domain: Any, range_: Any, **more: bool) -> dict[str, Any]:
-    """Return a scale of numbers."""
     return {"name": name, "type": "linear", "domain": domain, "range": range_, **more}
 
 
@@ -155,12 +152,10 @@ def thick(direction: str, name: str, *, largest: int = 56) -> dict[str, Any]:
 
 
 def rect(data: str, **encoding: Any) -> dict[str, Any]:
-    """Return a bar for each row of *data*."""
     return {"type": "rect", "from": {"data": data}, "encode": {"update": encoding}}
 
 
 def text(data: str | None, *, style: str = "guide-label", **encoding: Any) -> dict[str, Any]:
-    """Return a text for each row of *data*, or one text."""
     mark: dict[str, Any] = {"type": "text", "style": style, "interactive": False, "encode": {"update": encoding}}
     return mark | ({"from": {"data": data}} if data else {})
 
@@ -259,7 +254,6 @@ def over_time_of(subject: Subject) -> Rows:
 
 
 def sources_of(subject: Subject) -> Rows:
-    """Return rows from the answer about sources."""
     rows = [
         flatten("aggregations.sources.buckets"),
         formula("source", "toString(datum.bucket.key)"),
@@ -270,7 +264,6 @@ def sources_of(subject: Subject) -> Rows:
 
 
 def distances_of(subject: Subject) -> Rows:
-    """Return rows from the answer about distances."""
     rows = [
         flatten("aggregations.distances.buckets"),
         formula("distance", "toNumber(datum.bucket.key)"),

@@ -105,7 +105,6 @@ def _title(subject: Subject, part: str = "") -> str:
 
 
 def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Return the saved searches by kind."""
     fields = subject.fields
     shown = [each for each in (subject.source_field, subject.text_field) if each]
     newest = [[subject.time_field, "desc"]] if subject.time_field else []
@@ -154,7 +153,6 @@ def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
 
 
 def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Return the panels by kind."""
     found = {
         "numbers": _vega(subject, "numbers", "numbers", charts.numbers_chart(subject)),
         "sizes": _vega(subject, "sizes", "sizes of groups", charts.sizes_chart(sizes_of(subject))),

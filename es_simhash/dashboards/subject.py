@@ -54,7 +54,6 @@ class Subject:
 
     @property
     def fields(self) -> Fields:
-        """The names of our fields."""
         return Fields(self.prefix)
 
     def id_of(self, kind: str) -> str:

@@ -123,7 +123,6 @@ class Nodes:
             yield from self._between(found.left, found.right)
 
     def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
-        """Yield the pairs of nodes of two fingerprints each."""
         number = np.arange(len(left))
         for chosen, node in expand_ranges(number, self._starts[left], self._starts[left + 1]):
             wanted = right[chosen] * self._keywords + self._keyword[node]
@@ -209,7 +208,6 @@ class Edges:
                 self._file.write(part.tobytes())
 
     def close(self) -> None:
-        """Close the file, where there is one."""
         if self._file is not None:
             self._file.close()
 

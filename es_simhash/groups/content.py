@@ -184,7 +184,6 @@ class Content:
 
     @property
     def has_text(self) -> bool:
-        """Whether its text was read."""
         return bool(self.digest)
 
     @property
@@ -218,7 +217,6 @@ class Content:
 
     @property
     def pending_text(self) -> str | None:
-        """The text, until it is prepared."""
         return self._text
 
 
@@ -348,7 +346,6 @@ class TextStore:
         return ends[1:] - ends[:-1]
 
     def __getitem__(self, number: int) -> NDArray[np.uint64]:
-        """Return the text *number*, prepared."""
         import numpy as np  # noqa: PLC0415
 
         if self._file is None:

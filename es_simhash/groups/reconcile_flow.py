@@ -48,7 +48,6 @@ class SharedId:
     indices: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return one line for people."""
         return f"{self.id} names {len(self.indices)} groups: documents of {', '.join(self.indices)}"
 
 

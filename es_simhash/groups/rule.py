@@ -117,7 +117,6 @@ class Within:
         return f"{self.milliseconds // _UNITS[unit]}{unit}"
 
     def __str__(self) -> str:
-        """Return it as the command line takes it."""
         return f"{self.field}:{self.span}"
 
 
@@ -181,7 +180,6 @@ class Grouping:
             object.__setattr__(self, "within", parse_within(self.within))
 
     def __str__(self) -> str:
-        """Return the grouping as words, for messages."""
         texts = "texts not compared" if self.similarity is None else f"similarity {self.similarity:g}"
         texts += "" if self.measure == WORD_SHINGLES else f" ({self.measure})"
         more = [f"per {self.per}"] if self.per else []
@@ -245,7 +243,6 @@ class Grouping:
         return None if recorded is None else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return *extra* with this grouping in it."""
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 

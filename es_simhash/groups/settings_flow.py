@@ -32,7 +32,6 @@ class Regrouping:
     new: Grouping
 
     def __str__(self) -> str:
-        """Return it as words, for messages."""
         return f"from {self.old or 'no grouping'} to {self.new}"
 
     @classmethod
@@ -51,7 +50,6 @@ class Regrouping:
         return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return *extra* with this change in it."""
         return {**(extra or {}), _KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
 
     def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:

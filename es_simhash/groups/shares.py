@@ -63,7 +63,6 @@ class Ranks:
         self._halvings = int(np.diff(self._starts).max()).bit_length()
 
     def of(self, values: Fingerprints) -> Places:
-        """Return the place of each of *values*, all of which are in the array."""
         if self._halvings > _MOST_HALVINGS:
             return np.searchsorted(self._ordered, values)
         first = (values >> self._shift).astype(np.int64)
@@ -104,7 +103,6 @@ class Join:
 
     @property
     def key(self) -> int:
-        """The key of this join, as a mask."""
         return self.keys[self.number]
 
     def pairs(self, begin: int, end: int, sections: int) -> Iterator[ValuePairs]:

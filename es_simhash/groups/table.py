@@ -185,7 +185,6 @@ class Table:
         return self._parts[0]
 
     def ids(self, places: NDArray[np.int64]) -> list[str]:
-        """Return the ids of the documents at *places*."""
         return [each.decode() for each in self._columns()["id"][places].tolist()]
 
     def with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -199,7 +198,6 @@ class Table:
         return found
 
     def row(self, place: int) -> Row:
-        """Return the document at *place*."""
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
         return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))

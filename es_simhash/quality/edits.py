@@ -164,12 +164,10 @@ class Scripts:
 
     @property
     def are_mixed(self) -> bool:
-        """Whether both scripts occur."""
         return bool(self.traditional and self.simplified)
 
 
 def has_han(text: str) -> bool:
-    """Return whether *text* has a Chinese character."""
     return _HAN.search(text) is not None
 
 

@@ -193,7 +193,6 @@ class Finding:
         return {**self.values, "index": shlex.quote(str(self.values.get("index", "INDEX")))}
 
     def to_row(self) -> dict[str, Any]:
-        """Return what people read."""
         return {"severity": self.severity, "topic": self.topic, "message": self.message, "advice": self.advice}
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,7 +221,6 @@ class Diagnosis(Tabular):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is no error."""
         return not self.reasons and all(each.severity != "error" for each in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,7 +229,6 @@ class Diagnosis(Tabular):
         return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a row for each finding."""
         return [each.to_row() for each in self.findings]
 
     def _title(self) -> str:

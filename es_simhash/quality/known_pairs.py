@@ -154,7 +154,6 @@ class RealPairs:
     letters: NDArray[np.float64]
 
     def scores(self, preset: Preset) -> NDArray[np.float64]:
-        """Return the similarity of each pair by the measure of *preset*."""
         return self.similarity if measure_of(preset) == WORD_SHINGLES else self.letters
 
     def within(self, max_distance: int) -> tuple[float | None, int]:

@@ -123,7 +123,6 @@ class _Groups:
                 self._add(name, reason, number)
 
     def _buckets(self, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0) -> Flow[list[Any]]:
-        """Return a bucket for each of the groups *names*."""
         terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
         found = yield from aggregate(
             self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}

@@ -48,7 +48,6 @@ class Figure:
     up_to: int | None = None
 
     def is_beyond(self, documents: int) -> bool:
-        """Return whether *documents* are more than this was measured with."""
         return self.up_to is not None and documents > self.up_to
 
 
@@ -195,7 +194,6 @@ class _Bytes:
     fixed: int = 0
 
     def figure(self, name: str, documents: int, copies: int = 1) -> Figure:
-        """Return what so many *documents* take."""
         low, high = (copies * (each * documents + self.fixed) for each in (self.low, self.high))
         return Figure(name, low, high, "bytes", "measured", self.up_to)
 

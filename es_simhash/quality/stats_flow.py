@@ -308,7 +308,6 @@ def _count_sources(
 
 
 def _read_canonicals(index: Index, fields: Fields, groups: GroupCounts, text_field: str) -> Flow[GroupCounts]:
-    """Return *groups* with the beginning of the text of each canonical."""
     names = [each.id for each in groups.largest]
     in_group, is_duplicate = {"terms": {fields.group: names}}, {"exists": {"field": fields.duplicate_of}}
     query = {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}

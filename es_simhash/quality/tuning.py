@@ -48,7 +48,6 @@ class Edited:
     similarity: NDArray[np.float64]
 
     def mean_by_kind(self, values: NDArray[Any]) -> dict[str, float]:
-        """Return the mean of *values*, one for each copy, by kind of edit."""
         return {kind: float(values[[each == kind for each in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)}
 
 

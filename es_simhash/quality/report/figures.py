@@ -100,7 +100,6 @@ Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
 def figures(stats: Stats, say: Speech) -> Iterator[Html]:
-    """Yield the charts that *stats* have numbers for."""
     if stats.time is not None and stats.time.parts:
         yield _over_time(stats.time, say)
     if stats.sources is not None and stats.sources.parts:

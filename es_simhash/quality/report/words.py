@@ -382,7 +382,6 @@ class Speech:
 
     @property
     def charts(self) -> ChartWords:
-        """The words of the charts."""
         return CHART_WORDS[self.language]
 
     @property
