@@ -19,8 +19,8 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.options import Verification
-from es_simhash.texts.measures import check_bound
-from es_simhash.texts.shingles import compare_shingles, shingle_sets
+from es_simhash.texts.measures import check_bound, compare_shingles
+from es_simhash.texts.shingles import shingle_sets
 
 
 def check_column(df: DataFrame, name: str, column: Any) -> Column:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.hashing.characters import PIECE, SEPARATOR, is_unspaced, normalise_batch, split_long
-from es_simhash.texts.measures import Similarity
 
 Shingles = NDArray[np.uint64]
 
@@ -174,11 +173,3 @@ def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) 
         value ^= value >> np.uint64(29)
         result[inside] = value
     return result
-
-
-def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
-    """Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle."""
-    if not first.size or not second.size:
-        return Similarity(0.0, 0.0)
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))

@@ -9,7 +9,8 @@ import pytest
 
 from es_simhash import IfSimilar, fingerprint, hamming_distance
 from es_simhash.groups.content import milliseconds_of
-from es_simhash.texts.shingles import compare_shingles, shingle_set
+from es_simhash.texts.measures import compare_shingles
+from es_simhash.texts.shingles import shingle_set
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
-from es_simhash.texts.shingles import compare_shingles, shingle_sets
+from es_simhash.texts.measures import compare_shingles
+from es_simhash.texts.shingles import shingle_sets
 from tests.servers.support import ONE_SHARD, fill, put, send_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
