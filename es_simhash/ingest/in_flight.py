@@ -191,7 +191,9 @@ class InFlight:
         this document nor the members of its group are found.
         """
         found = [self._copies[key] for key in self._keys_near(fingerprint)]
-        for copies in sorted((each if isinstance(each, list) else [each] for each in found), key=_first_order):
+        for copies in sorted(
+            (each if isinstance(each, list) else [each] for each in found), key=lambda each: each[0].order
+        ):
             if copies[0].group == apart_from:
                 continue
             others = (each for each in copies if each.id != apart_from)
@@ -266,7 +268,3 @@ class InFlight:
         if document.position is None:
             return all(each.is_settled or each.is_withdrawn for each in document.replaced_by)
         return document.is_settled
-
-
-def _first_order(copies: Sequence[Document]) -> int:
-    return copies[0].order

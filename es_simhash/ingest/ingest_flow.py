@@ -157,65 +157,53 @@ def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grou
         check_known(context, index, grouper.grouping)
 
 
+@dataclass(frozen=True, slots=True)
 class _Grouper:
     """What is done with a batch before and after it is written, where documents are grouped."""
 
-    def __init__(
-        self,
-        index: str,
-        grouping: Grouping,
-        lookup: ExistingLookup,
-        decider: Decider,
-        *,
-        prefix: str,
-        sizes: IngestSizes,
-        is_updatable: bool,
-        reader: ContentReader | None,
-        contained: ContainedLookup | None,
-    ) -> None:
-        self.lookup = lookup
-        self._contained = contained
-        self._prefix = prefix
-        self._index = index
-        self.grouping = grouping
-        self._decider = decider
-        self._sizes = sizes
-        self._is_updatable = is_updatable
-        self._reader = reader
+    index: str
+    grouping: Grouping
+    lookup: ExistingLookup
+    decider: Decider
+    prefix: str
+    sizes: IngestSizes
+    is_updatable: bool
+    reader: ContentReader | None
+    contained: ContainedLookup | None
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
-        if self._contained is not None:
-            items = yield from self._contained.apply(items)
+        if self.contained is not None:
+            items = yield from self.contained.apply(items)
         at = yield Compute(now)
         yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight, sizes = self._decider.in_flight, self._sizes
+        in_flight, sizes = self.decider.in_flight, self.sizes
         if in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
         return list(items)
 
     def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> None:
-        decide_items(self._decider, items, existing, prefix=self._prefix, at=at)
+        decide_items(self.decider, items, existing, prefix=self.prefix, at=at)
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
         settlement = Settlement(
             items,
-            decider=self._decider,
+            decider=self.decider,
             lookup=self.lookup,
-            prefix=self._prefix,
-            contained=self._contained,
-            is_updatable=self._is_updatable,
+            prefix=self.prefix,
+            contained=self.contained,
+            is_updatable=self.is_updatable,
         )
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self._index, settled, self.grouping, prefix=self._prefix, reader=self._reader)
+            settled = yield from relink(self.index, settled, self.grouping, prefix=self.prefix, reader=self.reader)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:
-            self._decider.in_flight.settle(item.position)
+            self.decider.in_flight.settle(item.position)
         self.lookup.note_written(settled)
         return settled, None
 

@@ -300,7 +300,6 @@ def _has_all_terms(hit: Mapping[str, Any]) -> bool:
 
 
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
-    """Return the one fingerprint that the documents *hits* of this id have."""
     if not hits:
         raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
     values = {value for hit in hits for value in held_fingerprints(hit, name)}

@@ -39,7 +39,6 @@ class Bundle:
         return min(largest, sum(each.page for each in self.questions))
 
     def body(self) -> dict[str, Any]:
-        """Return the search body."""
         first = self.questions[0]
         if len(self.questions) == 1:
             return first.body()
@@ -115,11 +114,9 @@ class Batch:
 
     @property
     def questions(self) -> list[Question]:
-        """The questions, in order."""
         return [question for bundle in self.bundles for question in bundle.questions]
 
     def call(self) -> Call:
-        """Return the request."""
         subject = self.bundles[0].questions[0].subject
         header = {"index": subject.index, **subject.routing}
         return Call("msearch", {"body": [line for bundle in self.bundles for line in (header, bundle.body())]})
@@ -341,7 +338,6 @@ def _look_each_up(
 
 
 def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:
-    """Return an outcome for each fingerprint, or what is wrong with one, of *found*; *answers* are of fingerprints."""
     outcomes = iter(answers)
     return [next(outcomes) if isinstance(each, int) else nothing if each is None else each for each in found]
 

@@ -117,7 +117,6 @@ class Snapshot:
         return len(self._table)
 
     def near(self, fingerprints: Sequence[int]) -> Near:
-        """Return the fingerprints of the table that are near each of *fingerprints*."""
         return self._table.near(as_array(fingerprints))
 
     def load(self, settings: IndexSettings) -> Flow[None]:
@@ -286,7 +285,6 @@ class MemoryLookups:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether fingerprints are in memory."""
         return self._snapshot is not None
 
     def prepare(self, subject: Subject) -> Flow[None]:

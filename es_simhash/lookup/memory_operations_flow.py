@@ -153,7 +153,6 @@ def read_ranges(
 
 
 def as_array(fingerprints: Sequence[int]) -> NDArray[np.uint64]:
-    """Return *fingerprints* as the table takes them."""
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
     return np.array(fingerprints, np.uint64)
@@ -206,11 +205,9 @@ class Resident:
         return len(self.table)
 
     def near(self, fingerprints: Sequence[int]) -> Near:
-        """Return the fingerprints of the table that are near each of *fingerprints*."""
         return self.table.near(as_array(fingerprints))
 
     def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> Near:
-        """Return those of the *others* that are near each of *fingerprints*."""
         return self.table.near_among(as_array(fingerprints), others)
 
     def load(self) -> Flow[None]:
@@ -336,7 +333,6 @@ class Resident:
         return _joined([shown, (yield from self._read(behind))])
 
     def _lines(self, ranges: Iterable[Range]) -> list[Mapping[str, Any]]:
-        """Return the lines of a multi-search for *ranges*."""
         lines: list[Mapping[str, Any]] = []
         for each in ranges:
             header = {"index": each.shard.index, "preference": f"_shards:{each.shard.number}"}

@@ -159,7 +159,6 @@ class FingerprintTable:
             self._levels.append(_Level(fingerprints, self._max_distance))
 
     def ordered(self) -> Fingerprints:
-        """Return all fingerprints, in order."""
         if len(self._levels) == 1 and not len(self._tail):
             return self._levels[0].ordered
         found = np.concatenate([self._tail, *(each.ordered for each in self._levels)])
@@ -174,7 +173,6 @@ class FingerprintTable:
         return _by_fingerprint(found, wanted)
 
     def near_others(self, wanted: Fingerprints) -> Near:
-        """Return the fingerprints, of the table and of *wanted*, near each of *wanted* that are not equal to it."""
         among = _near_pairs(wanted, wanted, self._max_distance)
         found = [*among, *_near_pairs(wanted, self._tail, self._max_distance)]
         for level in self._levels:
@@ -287,7 +285,6 @@ def _parts_for(ordered: Fingerprints, max_distance: int) -> Parts:
 
 
 def _turned(values: Fingerprints, bits: int) -> Fingerprints:
-    """Return *values* rotated to the left."""
     return values << np.uint64(bits) | values >> np.uint64(BITS - bits) if bits else values
 
 

@@ -231,7 +231,6 @@ def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
 
 
 def fits(plan: LookupPlan, limits: Limits) -> bool:
-    """Return whether a server with *limits* accepts *plan*."""
     longest = max((neighbour_count(radius) for each in plan.radii for radius in each), default=0)
     return (
         limits.scripts >= plan.script

@@ -53,12 +53,10 @@ class Subject:
 
     @property
     def field(self) -> str:
-        """The field of fingerprints."""
         return Fields(self.context.prefix).fingerprint
 
     @property
     def routing(self) -> dict[str, str]:
-        """The routing argument of a search."""
         return {} if self.options.routing is None else {"routing": self.options.routing}
 
     @property

@@ -165,7 +165,6 @@ class FoundTexts:
     versions: dict[Key, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, hit: Mapping[str, Any], fields: Sequence[str]) -> None:
-        """Add the text of a hit."""
         key = document_key(hit)
         if "_seq_no" in hit:
             self.versions[key] = hit["_seq_no"], hit["_primary_term"]

@@ -174,7 +174,6 @@ def _query(lookup: Lookup, wanted: Query, without: Query | None) -> Query:
 
 
 def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
-    """Return the query of documents that have one of *terms*."""
     return {"terms": {Fields(prefix).passages: list(terms)}}
 
 
@@ -185,7 +184,6 @@ def candidates_query(
     filter: Filter = None,
     exclude_ids: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the query of documents that match *wanted* and the *filter*, and not *without*."""
     query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
     excluded: list[Mapping[str, Any]] = [] if without is None else [without]
     if ids := list(exclude_ids):
@@ -214,7 +212,6 @@ def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:
-    """Return the query of documents that have a fingerprint, and no passages."""
     fields = Fields(prefix)
     written, filled = ({"exists": {"field": field}} for field in (fields.fingerprint, fields.passages))
     return {"bool": {"filter": [written], "must_not": [filled]}}

@@ -171,7 +171,6 @@ class Lookup:
 
     @property
     def fields(self) -> list[str]:
-        """The fields from which documents have their texts."""
         return list(dict.fromkeys(name for each in self.each.values() for name in each.text_fields))
 
     def terms(self) -> list[str]:
@@ -204,7 +203,6 @@ class Lookup:
         return list(fresh.values())
 
     def compare(self, hits: Sequence[Mapping[str, Any]]) -> Page:
-        """Compare the documents *hits* with the text."""
         from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
         from es_simhash.passages.compare import Question, compare_passages  # noqa: PLC0415 -- loads numpy
 

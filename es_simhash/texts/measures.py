@@ -91,7 +91,6 @@ class TextMeasure:
         check_choice("unit", self.unit, UNITS)
 
     def __str__(self) -> str:
-        """Return the measure as words, for messages."""
         return f"{self.measure} of {self.unit}"
 
     def to_dict(self) -> dict[str, Any]:
