@@ -17,7 +17,7 @@ from es_simhash.ingest.decide import Decider, Decision, Uncompared
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.mapping.fields import GROUPED, dotted_names, group_fields, without_fingerprint
-from es_simhash.transport.raw_json import keep_text
+from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
 
 if TYPE_CHECKING:
@@ -200,7 +200,11 @@ def upsert_of(operation: Operation) -> Operation | None:
         return None
     # With these the server writes the partial document, or what a script makes.
     is_other = any(str(body.get(name)).lower() == "true" for name in ("doc_as_upsert", "scripted_upsert"))
-    return None if is_other else Operation("create", operation.header, body["upsert"])
+    if is_other:
+        return None
+    upsert = body["upsert"]
+    whole = body.part("upsert").with_values(upsert) if isinstance(body, JsonObject) else upsert
+    return Operation("create", operation.header, whole)
 
 
 def _are_alike(one: Document, other: Document) -> bool:

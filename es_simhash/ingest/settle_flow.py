@@ -21,7 +21,7 @@ from es_simhash.ingest.contained_flow import ContainedLookup
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.existing_flow import ExistingLookup
 from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import Item, decide_items, regroup_body
+from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
 from es_simhash.ingest.read_content import ContentReader
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
@@ -180,7 +180,7 @@ class Settlement:
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
         decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
         operations = {
-            n: self._operation(item)
+            n: self._operation(item, is_created=self.items[n].decision is None)
             for n, item in zip(places, again, strict=True)
             if n not in written or not _is_same(self.items[n], item, self._prefix)
         }
@@ -191,8 +191,12 @@ class Settlement:
             is_stale = n in written and n in operations
             self.items[n] = _with_outcome(item, by_place.get(n), was_written=is_stale)
 
-    def _operation(self, item: Item) -> Operation | None:
-        """Return the operation for a document that was decided again."""
+    def _operation(self, item: Item, *, is_created: bool) -> Operation | None:
+        """
+        Return the operation for a document that was decided again.
+
+        An ``upsert`` that *is_created* is written whole, because in an update the server rewrites its numbers.
+        """
         draft, decision, written = item.draft, item.decision, item.outcome
         if draft is None or decision is None or decision.verdict == "skip":
             return None
@@ -208,6 +212,10 @@ class Settlement:
         same = [each.version for each in others if (each.index, each.id) == (written.index, written.id)]
         if version := max((each for each in (written.version, *same) if each is not None), default=None):
             header["if_seq_no"], header["if_primary_term"] = version  # type: ignore[assignment]
+        if is_created and item.operation is not None and version == written.version and not item.is_renamed:
+            pipeline = {key: value for key, value in item.operation.header.items() if key == "pipeline"}
+            whole = Operation("index", {**header, **pipeline}, item.operation.body)
+            return put_decision(whole, draft, decision, prefix=self._prefix)
         return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix))
 
 

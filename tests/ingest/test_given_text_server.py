@@ -19,6 +19,7 @@ NUMBERS = '"price":1.10,"long" : 1234567890.123456789012, "deep": {"big": 123456
 MAPPING = {"properties": {"price": {"type": "keyword"}, "long": {"type": "keyword"}, "deep": {"enabled": False}}}
 VALUES = split_members("{" + NUMBERS + "}")
 OLD = json.dumps(fingerprint_fields(fingerprint(OTHER))["simhash"] | {"group": "z", "mine": 0})[:-1] + ', "kept": 2.50}'
+THIRD = "The mayor opened a new bridge over the river after eleven years of building and two of quarrels."
 
 
 def filled(template, body):
@@ -53,7 +54,7 @@ def test_ingested_text(simhash, made, server, on_duplicate):
         filled('{"_id": "a", NUMBERS, "body": "BODY"}', TEXT),
         filled('{"_op_type": "create", "_id": "b", "_source":{"body": "BODY",\nNUMBERS}}\n', NEAR).encode(),
         filled('{"_id": "c", "simhash": OLD, "body": "BODY", NUMBERS}', OTHER),
-        filled('{"_op_type": "update", "_id": "d", "doc": {}, "upsert": {NUMBERS, "body": "BODY"}}', OTHER),
+        filled('{"_op_type": "update", "_id": "d", "doc": {}, "upsert": {NUMBERS, "body": "BODY"}}', THIRD),
     ]
     distance = {} if on_duplicate is None else {"max_distance": 8, "verify": False}
     reports = list(simhash.ingest(made, given, on_duplicate=on_duplicate, **distance))
@@ -62,6 +63,8 @@ def test_ingested_text(simhash, made, server, on_duplicate):
     assert_held(server, made, "b", NEAR, group=groups[1])
     assert b'"kept": 2.50' in raw_source(server, made, "c")
     assert_held(server, made, "c", OTHER, group="c" if on_duplicate else "z")
+    if on_duplicate:  # else it is what the server made of an update
+        assert_held(server, made, "d", THIRD, group="d")
     if on_duplicate != "replace":  # then the server updates it, and writes its numbers anew
         assert_held(server, made, "a", TEXT, group=groups[0])
 

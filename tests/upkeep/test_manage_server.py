@@ -1,5 +1,7 @@
 """Creating, preparing, checking and clearing indices on real servers."""
 
+import time
+
 import pytest
 
 from es_simhash import (
@@ -12,6 +14,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
+from es_simhash.mapping.resolve_flow import TRUSTED_SECONDS
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -86,6 +89,7 @@ def test_an_index_replaced_by_one_that_parses_no_document_is_noticed(server, ind
     assert list(simhash.find_near_dups(index, TEXT)) == []
     server.request("DELETE", f"/{index}")
     server.request("PUT", f"/{index}", {"mappings": mapping | {"enabled": False}})
+    time.sleep(TRUSTED_SECONDS)
     with pytest.raises(MappingError, match="the whole mapping is not enabled"):
         simhash.find_near_dups(index, TEXT)
 
