@@ -1,4 +1,10 @@
-"""The steps of one document through an ingest. Nothing is sent; each step returns a new item."""
+"""
+The steps of one document through an ingest. Nothing is sent.
+
+``source_flow`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in (*part*
+is ``None`` then); ``contained_flow`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where
+an *upsert* may take its place; ``settle_flow`` decides some again; ``written`` reports on it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +53,7 @@ class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
 
-    The steps of a batch fill it in; the steps after its bulk, which compare before and after, make copies.
+    The steps up to its outcome fill it in; ``settle_flow``, which compares before and after, makes copies.
     *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is
     not written because of *container*. *problem*: of a document that is written anyway. *container*: the document
     to which it adds nothing; *container_position*, if that is of the same batch. *withheld*: the operation not

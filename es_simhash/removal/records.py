@@ -266,6 +266,18 @@ class DuplicateResult:
         )
 
 
+LEFT_OUT: Mapping[str, str] = {
+    "not_similar": "with a text that is not similar enough",
+    "unreadable": "with a text that could not be read",
+    "changed": "changed or deleted meanwhile",
+    "stale": "with a fingerprint that is not that of the present text",
+    "filtered": "left out by the filter",
+    "limit": "beyond the limit",
+    "common": "with passages that very many documents have, so that it was not compared with all of these",
+}
+"""Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``plan_flow``) adds it here."""
+
+
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
     """

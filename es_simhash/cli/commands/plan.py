@@ -21,18 +21,10 @@ from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines
 from es_simhash.removal.files import refuse_output, write_whole
+from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import Review
 
 _SHOWN = 20
-_LEFT_OUT = {
-    "not_similar": "with a text that is not similar enough",
-    "unreadable": "with a text that could not be read",
-    "changed": "changed or deleted meanwhile",
-    "stale": "with a fingerprint that is not that of the present text",
-    "filtered": "left out by the filter",
-    "limit": "beyond the limit",
-    "common": "with passages that very many documents have, so that it was not compared with all of these",
-}
 
 
 @options.manual(
@@ -73,7 +65,7 @@ def command(
     place = f"{out}: " if out else ""
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
     for kind, number in made.left_out.items():
-        print_line(f"left out: {number:,} {_LEFT_OUT[kind]}")
+        print_line(f"left out: {number:,} {LEFT_OUT[kind]}")
     if out:
         print_line(f"look at it: es-simhash review {shlex.quote(out)}")
     elif made.count:
