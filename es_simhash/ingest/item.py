@@ -2,8 +2,8 @@
 The steps of one document through an ingest. Nothing is sent.
 
 ``source_flow`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
-``contained_flow`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may take
-its place; ``settle_flow`` decides some again; ``written`` reports on it.
+``contained_flow`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may
+take its place; ``settle_flow`` decides some again; ``written`` reports on it.
 """
 
 from __future__ import annotations
