@@ -75,7 +75,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 _BESIDE = {
     "bench": "fingerprint",
     "boilerplate": "tune",
-    "dashboards": "mapping",
+    "dashboards": "query",
     "distance": "fingerprint",
     "doctor": "check",
     "explain": "evaluate",

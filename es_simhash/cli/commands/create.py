@@ -26,7 +26,6 @@ from es_simhash.cli.records import read_text
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME
-from es_simhash.pipeline.build import build_pipeline, build_search_template
 
 
 @options.manual(
@@ -201,6 +200,8 @@ def pipeline(
     first proves that on probes. Only the schemes shingles and weighted can be computed on a server; for weighted,
     FIELD has the features.
     """
+    from es_simhash.pipeline.build import build_pipeline, build_search_template  # noqa: PLC0415 -- loads numpy
+
     if search_template:
         if install or dry_run or text_field or index is not None:
             raise click.UsageError(

@@ -21,7 +21,7 @@ from es_simhash.cli.tables import print_table
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.mapping.documents import read_text as read_document
+from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import PRESETS
 

@@ -29,7 +29,7 @@ from es_simhash.hashing import (
     to_hex,
 )
 from es_simhash.hashing.pool import FingerprintPool, Pending
-from es_simhash.mapping.documents import read_text as read_document
+from es_simhash.mapping.fields import read_text as read_document
 
 _BATCH_TEXTS = 1_000
 _BATCH_CHARACTERS = 4_000_000
