@@ -27,7 +27,7 @@ from es_simhash.hashing import fingerprints
 from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.records import Archived
 from es_simhash.servers import embedded_server
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 PLAN = "0" * 64
 

@@ -48,8 +48,7 @@ from .lookup.paste import build_esql, build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
 from .mapping.context import IndexStats, Limits
-from .mapping.documents import document_fields
-from .mapping.fields import fingerprint_fields
+from .mapping.fields import document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
 from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage

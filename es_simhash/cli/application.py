@@ -72,7 +72,23 @@ SECTIONS: dict[str, dict[str, str]] = {
 """Every command with its one line of help, by section."""
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
-_BESIDE = {"distance": "fingerprint", "pairs": "groups", "remove-fields": "create", "report": "stats", "review": "plan"}
+_BESIDE = {
+    "bench": "fingerprint",
+    "boilerplate": "tune",
+    "dashboards": "query",
+    "distance": "fingerprint",
+    "doctor": "check",
+    "explain": "evaluate",
+    "history": "plan",
+    "pairs": "groups",
+    "passages": "find",
+    "pipeline": "create",
+    "remove-fields": "create",
+    "report": "stats",
+    "review": "plan",
+    "size": "tune",
+    "tag": "reconcile",
+}
 
 FAILED = 1
 USAGE = 2

@@ -15,14 +15,12 @@ from es_simhash.groups.content import Content, Unread, moment_of, per_of
 from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.verify_flow import fetch_hits
 from es_simhash.mapping.context import Resolved, TextFields
-from es_simhash.mapping.documents import read_hit
-from es_simhash.mapping.fields import CONTAINED_IN, Fields
+from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.protocol import Compute, Flow, Index, Key, document_key
 from es_simhash.transport.retry_flow import Patience, refresh, retry, text_body
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome

@@ -19,8 +19,7 @@ from es_simhash.lookup.options import Verified
 from es_simhash.lookup.query import check_filter, check_source
 from es_simhash.lookup.verify_flow import FETCH, fetch_texts
 from es_simhash.mapping.context import Context, Resolved, TextFields
-from es_simhash.mapping.documents import read_text
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.tables.notebook import Sheet
@@ -28,9 +27,8 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
-from es_simhash.transport.names import Index, Key, check_index, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell
+from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, check_index, document_key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts

@@ -16,15 +16,13 @@ from es_simhash.lookup.options import Options
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats
-from es_simhash.mapping.documents import read_text
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits, read_each, read_pages
-from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, Key, Progress, Tell, document_key
 from es_simhash.transport.retry_flow import Patience, attempt
 
 if TYPE_CHECKING:

@@ -19,12 +19,10 @@ from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping, target_of
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.documents import read_values
-from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields
+from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, read_values
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
-from es_simhash.transport.names import Index, Key
-from es_simhash.transport.protocol import Compute, Flow, Progress, Tell, noting, were
+from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import now, refresh
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome

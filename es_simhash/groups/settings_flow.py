@@ -18,8 +18,7 @@ from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_er
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Call, Flow
+from es_simhash.transport.protocol import Call, Flow, Index
 
 _KEY = "regrouping"
 

@@ -23,9 +23,8 @@ from es_simhash.groups.assign import (
 from es_simhash.groups.content import LAST_OF_NANOS, TextStore, moment_of
 from es_simhash.groups.rule import Grouping, OrderKey, Resources
 from es_simhash.hashing import from_hex
-from es_simhash.mapping.documents import read_text
-from es_simhash.mapping.fields import Fields
-from es_simhash.transport.names import Key
+from es_simhash.mapping.fields import Fields, read_text
+from es_simhash.transport.protocol import Key
 
 # In a millisecond.
 _NANOS = 1_000_000

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.documents import carries, check_prefix, read_text, with_fields
-from es_simhash.mapping.fields import whole_update
+from es_simhash.mapping.fields import carries, check_prefix, read_text, whole_update, with_fields
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 

@@ -22,15 +22,13 @@ from es_simhash.ingest.item import Container, Item
 from es_simhash.ingest.source_flow import WriteTarget
 from es_simhash.lookup.verify_flow import FETCH, fetch_hits
 from es_simhash.mapping.context import Context, TextFields
-from es_simhash.mapping.documents import read_hit, text_or_none
-from es_simhash.mapping.fields import CONTAINED_IN, Fields
+from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit, text_or_none
 from es_simhash.passages.candidates_flow import candidates_query, terms_query
 from es_simhash.passages.contained import MOST_CANDIDATES
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.names import Key, document_key
-from es_simhash.transport.protocol import Call, Compute, Flow, status_of
+from es_simhash.transport.protocol import Call, Compute, Flow, Key, document_key, status_of
 from es_simhash.transport.raw_json import keep_text
 from es_simhash.transport.retry_flow import Patience, is_passing, refresh, retry
 

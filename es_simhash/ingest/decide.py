@@ -18,7 +18,7 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.in_flight import Document, InFlight
 from es_simhash.lookup.near_dups import NearDup
-from es_simhash.mapping.documents import read_text
+from es_simhash.mapping.fields import read_text
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, TextMeasure, Unit, check_bound
 

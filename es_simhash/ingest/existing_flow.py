@@ -28,9 +28,8 @@ from es_simhash.lookup.options import LookupRequest, ResidentError, pays
 from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.names import Key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, Together
+from es_simhash.transport.protocol import Call, Compute, Flow, Key, Together
 from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
 
 logger = logging.getLogger("es_simhash")

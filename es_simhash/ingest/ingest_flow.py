@@ -17,8 +17,7 @@ from es_simhash.groups.settings_flow import check_known, settle_grouping
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import Item, decide_items
-from es_simhash.ingest.read_content import ContentReader, make_reader
+from es_simhash.ingest.item import ContentReader, Item, decide_items, make_reader
 from es_simhash.ingest.settle_flow import Settlement, relink
 from es_simhash.ingest.source_flow import (
     Batch,
@@ -37,8 +36,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.names import check_index
-from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Progress, Tell, Together
+from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Progress, Tell, Together, check_index
 from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes

@@ -21,13 +21,11 @@ from es_simhash.ingest.contained_flow import ContainedLookup
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.existing_flow import ExistingLookup
 from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
-from es_simhash.ingest.read_content import ContentReader
+from es_simhash.ingest.item import ContentReader, Item, decide_items, put_decision, regroup_body
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
-from es_simhash.transport.names import Key, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.protocol import Compute, Flow, Key, document_key
 from es_simhash.transport.retry_flow import now, refresh, retry
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal

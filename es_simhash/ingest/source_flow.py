@@ -19,8 +19,7 @@ from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.decide import OnDuplicate, check_policy
-from es_simhash.ingest.item import Item, content_id, make_draft, upsert_of
-from es_simhash.ingest.read_content import ContentReader
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
 from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved

@@ -22,9 +22,8 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
-from es_simhash.transport.names import Index, check_index, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, status_of
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, document_key, status_of
 
 
 def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:

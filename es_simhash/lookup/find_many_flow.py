@@ -20,9 +20,8 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
-from es_simhash.transport.names import Index, check_index
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, status_of
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Index, check_index, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
 
 

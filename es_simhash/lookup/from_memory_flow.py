@@ -40,9 +40,8 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
-from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import Compute, Flow, status_of
+from es_simhash.transport.protocol import Compute, Flow, Index, status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
 
 if TYPE_CHECKING:

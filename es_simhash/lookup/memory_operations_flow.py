@@ -14,8 +14,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps, refusal_text
-from es_simhash.transport.names import Index, index_key, local_names
-from es_simhash.transport.protocol import Call, Compute, Flow, Together
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, Together, index_key, local_names
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.names import Key, document_key
+from es_simhash.transport.protocol import Key, document_key
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
 """The columns that every row of a near-duplicate has."""

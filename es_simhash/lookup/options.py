@@ -28,8 +28,7 @@ from es_simhash.texts.measures import (
     get_preset,
 )
 from es_simhash.transport.answers import Gap, refusal_text
-from es_simhash.transport.names import Index, index_key
-from es_simhash.transport.protocol import status_of
+from es_simhash.transport.protocol import Index, index_key, status_of
 
 TextSource: TypeAlias = Callable[[NearDup], str | None]
 

@@ -33,9 +33,8 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_view_ended, is_window_refused
-from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
-from es_simhash.transport.protocol import Call, Emit, Flow, status_of
+from es_simhash.transport.protocol import Call, Emit, Flow, Index, status_of
 
 # The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
 ASSUMED = IndexStats(documents=64_000_000, density=8.0)

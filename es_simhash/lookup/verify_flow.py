@@ -15,13 +15,12 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import TextSource, Verification
-from es_simhash.mapping.documents import read_hit
+from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings, check_text_fields
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
-from es_simhash.transport.names import Index, Key, document_key, index_key
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, Key, document_key, index_key
 from es_simhash.transport.retry_flow import search_texts
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.

@@ -15,7 +15,7 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.names import Index, index_key
+from es_simhash.transport.protocol import Index, index_key
 
 # How long settings are used before the whole mapping is read again. Meanwhile ``resolve_flow`` compares them.
 SETTINGS_SECONDS = 60.0

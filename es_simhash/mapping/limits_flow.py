@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 from es_simhash.mapping.context import DEFAULT_MAX_TERMS
 from es_simhash.transport.answers import find_gaps, refusal_text, sentences
-from es_simhash.transport.names import index_key
 from es_simhash.transport.pages_flow import Hits, read_scroll, without_requests
-from es_simhash.transport.protocol import Call, Compute, Flow, Request, Together, error_text, status_of
+from es_simhash.transport.protocol import Call, Compute, Flow, Request, Together, error_text, index_key, status_of
 from es_simhash.transport.retry_flow import attempt, carry_out
 
 _T = TypeVar("_T")

@@ -35,8 +35,17 @@ from es_simhash.mapping.meta import (
     marker_sort,
     read_settings,
 )
-from es_simhash.transport.names import Index, check_index, index_key, local_names
-from es_simhash.transport.protocol import Call, Flow, Together, error_text, status_of
+from es_simhash.transport.protocol import (
+    Call,
+    Flow,
+    Index,
+    Together,
+    check_index,
+    error_text,
+    index_key,
+    local_names,
+    status_of,
+)
 
 
 def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:

@@ -20,8 +20,7 @@ from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 from es_simhash.mapping.context import Context
-from es_simhash.transport.names import Index, check_index, local_names
-from es_simhash.transport.protocol import Call, Flow, Request, Together, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, Request, Together, check_index, local_names, status_of
 from es_simhash.transport.retry_flow import ask, carry_out, send_once
 
 NOTHING = -1

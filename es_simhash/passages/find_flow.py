@@ -15,7 +15,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingE
 from es_simhash.lookup.find_flow import COPIES, check_id
 from es_simhash.lookup.verify_flow import meant_hits
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import read_hit
+from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_settings_by_index, with_settings
 from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
@@ -23,9 +23,8 @@ from es_simhash.passages.found import Overlaps
 from es_simhash.passages.lookup import Lookup, Page, PassageOptions, Unfilled, refuse_without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, check_index, document_key, index_key
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Compute, Emit, Flow
+from es_simhash.transport.protocol import Compute, Emit, Flow, Index, check_index, document_key, index_key
 from es_simhash.transport.retry_flow import refresh, search_texts
 
 _T = TypeVar("_T")

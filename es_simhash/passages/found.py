@@ -8,7 +8,7 @@ from typing import Any, ClassVar, overload
 
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 ROW = ("id", "index", "routing", "contained", "contains", "similarity", "start", "end", "other_start", "other_end")
 

@@ -15,13 +15,13 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import read_hit
+from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
-from es_simhash.transport.names import Index, Key, document_key
 from es_simhash.transport.pages_flow import Hits
+from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:
     from es_simhash.passages.compare import Pieces, Question

@@ -20,8 +20,7 @@ from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.source import find_differences, probe_documents
-from es_simhash.transport.names import Index, check_index
-from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, check_index, error_text, status_of
 from es_simhash.writes.targets_flow import put_fields
 
 UseAs: TypeAlias = Literal["default", "final"]

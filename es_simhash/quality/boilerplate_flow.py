@@ -29,7 +29,7 @@ from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_wo
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.winnowing import normalise_with_positions
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
@@ -37,8 +37,7 @@ from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_do
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
-from es_simhash.transport.names import Index, check_index, index_key
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.protocol import Compute, Flow, Index, check_index, index_key
 
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]

@@ -19,9 +19,8 @@ from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_mi
 from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.names import Index, check_index, index_key
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, index_key
 from es_simhash.upkeep.check_flow import check_indices
 
 # The distances, in bits, that candidates are forecast for.

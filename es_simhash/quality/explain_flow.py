@@ -39,8 +39,7 @@ from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
-from es_simhash.transport.names import Index, check_index
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.protocol import Compute, Flow, Index, check_index
 
 
 def list_features(text: str, scheme: Scheme) -> dict[str, float]:

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
-from es_simhash.mapping.documents import text_or_none
 from es_simhash.mapping.faults import Fault
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.quality.edits import count_scripts
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular

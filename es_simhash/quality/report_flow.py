@@ -11,8 +11,7 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import text_or_none
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality.doctor_flow import diagnose
@@ -24,8 +23,7 @@ from es_simhash.quality.stats_flow import StatsOptions, read_stats
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import aggregate
-from es_simhash.transport.names import Index, document_key
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, document_key
 from es_simhash.transport.retry_flow import ask, now, search_texts
 
 # Characters of a text that are kept.

@@ -19,9 +19,8 @@ from es_simhash.mapping.context import Context
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
-from es_simhash.transport.names import Index, Key
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Compute, Flow
+from es_simhash.transport.protocol import Compute, Flow, Index, Key
 from es_simhash.transport.retry_flow import search_texts
 
 LARGEST_SAMPLE = 10_000

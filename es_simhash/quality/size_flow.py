@@ -22,8 +22,7 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, check_index, index_key
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, index_key
 from es_simhash.transport.retry_flow import ask
 
 Basis = Literal["measured", "modelled", "exact"]

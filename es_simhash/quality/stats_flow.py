@@ -21,14 +21,12 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.documents import text_or_none
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many
-from es_simhash.transport.names import Index, check_index, index_key
-from es_simhash.transport.protocol import Flow
+from es_simhash.transport.protocol import Flow, Index, check_index, index_key
 from es_simhash.transport.retry_flow import search_texts
 
 PAGE = 10_000

@@ -15,7 +15,7 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
-from es_simhash.mapping.documents import text_or_none
+from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.quality import tuning
 from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
@@ -24,8 +24,17 @@ from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, 
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, Key, check_index, document_key, index_key
-from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
+from es_simhash.transport.protocol import (
+    Compute,
+    Flow,
+    Index,
+    Key,
+    Progress,
+    Tell,
+    check_index,
+    document_key,
+    index_key,
+)
 
 # The schemes that are compared by default, in addition to the scheme of the index.
 _SCHEMES = ("shingles", "words")

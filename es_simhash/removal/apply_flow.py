@@ -49,8 +49,7 @@ from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
 from es_simhash.removal.tags_flow import untag_removed
-from es_simhash.transport.names import Key
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Key, Progress, Tell, noting, status_of, were
 from es_simhash.transport.retry_flow import ask, now, refresh
 from es_simhash.writes.targets_flow import refuse_updates
 

@@ -30,7 +30,7 @@ from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.files import LONGEST_LINE, bad_line, refuse_pipe, sync_file, sync_folder
 from es_simhash.removal.records import Archived, take
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import end_of_value, join_members, split_members
 
 

@@ -17,15 +17,13 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import field_kinds
 from es_simhash.hashing import hamming_distance
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.documents import read_values
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Compute, Flow, Progress, Tell
+from es_simhash.transport.protocol import Compute, Flow, Index, Progress, Tell
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts

@@ -16,8 +16,7 @@ from typing import Any
 from es_simhash.errors import IncompleteSearchError, shorten
 from es_simhash.removal.may_delete import is_unreadable, state_of
 from es_simhash.removal.records import Archived, PlannedDocument
-from es_simhash.transport.names import Key
-from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.protocol import Call, Flow, Key, status_of
 from es_simhash.transport.retry_flow import Patience, ask, is_passing
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal

@@ -14,7 +14,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, MissingDependencyError
 from es_simhash.hashing import Scheme, fingerprints, schemes, to_hex
-from es_simhash.mapping.documents import read_text
+from es_simhash.mapping.fields import read_text
 
 ROUNDING = 1e-5
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from es_simhash.arguments import check_number
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.mapping.documents import read_text, read_values
+from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.removal.records import KeptKind, PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.measures import WORD_SHINGLES, Score
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row

@@ -17,7 +17,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingE
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.groups.settings_flow import find_field, settle_grouping
-from es_simhash.ingest.read_content import MappedField
+from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.meta import require_text_fields
@@ -41,9 +41,20 @@ from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, Key, document_key, index_key, local_names
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, Progress, Tell, status_of
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Flow,
+    Index,
+    Key,
+    Progress,
+    Tell,
+    document_key,
+    index_key,
+    local_names,
+    status_of,
+)
 from es_simhash.transport.retry_flow import Patience, ask, now
 from es_simhash.writes.targets_flow import refuse_updates
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)

@@ -27,9 +27,21 @@ from es_simhash.removal.plan_flow import SIZES, RemovalSizes
 from es_simhash.removal.records import Archived, Restored, RestoredKind
 from es_simhash.removal.regroup_flow import OnRegrouped, Regroup
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.names import Key, check_index, document_key
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, noting, status_of, were
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Emit,
+    Flow,
+    Key,
+    Progress,
+    Tell,
+    check_index,
+    document_key,
+    noting,
+    status_of,
+    were,
+)
 from es_simhash.transport.retry_flow import ask, refresh
 from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.targets_flow import last_generation, write_index

@@ -27,8 +27,7 @@ from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.plan_flow import PlanOptions, candidates, plan_removal
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
-from es_simhash.transport.names import Index, Key
-from es_simhash.transport.protocol import Compute, Emit, Flow, Progress, Tell, noting, were
+from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome

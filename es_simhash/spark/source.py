@@ -22,9 +22,8 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import read_values
 from es_simhash.mapping.faults import refuse_hidden_fields
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.spark.writing import (
     Connection,
@@ -37,9 +36,8 @@ from es_simhash.spark.writing import (
     refuse_unknown,
 )
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.names import document_key
 from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
-from es_simhash.transport.protocol import Emit, Flow
+from es_simhash.transport.protocol import Emit, Flow, document_key
 
 # What a document is told from every other one by, its version, and its fingerprint.
 OWN_COLUMNS = {

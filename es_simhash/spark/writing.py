@@ -30,8 +30,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, fingerprint_fields, group_fields, whole_update
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.transport.names import Key
-from es_simhash.transport.protocol import Flow
+from es_simhash.transport.protocol import Flow, Key
 from es_simhash.transport.retry_flow import now
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets_flow import refuse_updates

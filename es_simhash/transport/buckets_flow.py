@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, refusal_text
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, status_of
 from es_simhash.transport.retry_flow import Patience, ask
 
 # Documents whose values are read; a range of more documents can be cut again.

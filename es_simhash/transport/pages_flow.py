@@ -15,8 +15,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_slice_refused, is_window_refused
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import Call, Flow, Together, error_text, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, Together, error_text, status_of
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, attempt, is_passing
 
 Hits = Sequence[Mapping[str, Any]]

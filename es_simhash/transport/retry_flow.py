@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
-from es_simhash.transport.names import Index, index_key
-from es_simhash.transport.protocol import Call, Flow, Request, Wait, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, Request, Wait, index_key, status_of
 
 _T = TypeVar("_T")
 

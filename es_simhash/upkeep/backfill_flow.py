@@ -22,9 +22,23 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, Key, check_index, document_key
 from es_simhash.transport.pages_flow import HandleAhead, Hits, read_slices
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, Wait, noting, were
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Emit,
+    Flow,
+    Index,
+    Key,
+    Progress,
+    Tell,
+    Together,
+    Wait,
+    check_index,
+    document_key,
+    noting,
+    were,
+)
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
 from es_simhash.upkeep.judge import BackfillProgress, Checkpoint, Judge, Judgement, Ledger
 from es_simhash.upkeep.setup_flow import (

@@ -21,8 +21,7 @@ from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.passages.candidates_flow import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, local_names
-from es_simhash.transport.protocol import Flow, error_text, status_of
+from es_simhash.transport.protocol import Flow, Index, error_text, local_names, status_of
 from es_simhash.upkeep.setup_flow import read_mappings
 from es_simhash.writes.targets_flow import read_source_modes
 

@@ -20,9 +20,8 @@ from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
-from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Flow, Index
 from es_simhash.transport.retry_flow import ask, now
 from es_simhash.upkeep.follow_options import FollowOptions, RefusedForNowError, Tally, is_refused_for_now
 from es_simhash.upkeep.judge import Judge, Judgement

@@ -20,8 +20,7 @@ from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import Shard, reads_primaries
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, check_index, index_key, local_names
-from es_simhash.transport.protocol import Compute, Emit, Flow, Wait
+from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Wait, check_index, index_key, local_names
 from es_simhash.transport.retry_flow import Patience, refresh
 from es_simhash.upkeep.follow_changes_flow import Changes, Place, Places, Subject
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError

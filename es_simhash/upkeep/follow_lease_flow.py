@@ -17,8 +17,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from es_simhash.errors import LeaseError
-from es_simhash.transport.names import Index, index_key
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Request, Together, error_text, status_of
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Emit,
+    Flow,
+    Index,
+    Request,
+    Together,
+    error_text,
+    index_key,
+    status_of,
+)
 from es_simhash.transport.retry_flow import ask, carry_out, now
 from es_simhash.upkeep.follow_options import LASTING, FollowReport, RefusedForNowError, is_refused_for_now
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
-from es_simhash.mapping.documents import read_text
-from es_simhash.mapping.fields import CONTAINED_IN, OWNED, clearing, fingerprint_fields, made_wrong
+from es_simhash.mapping.fields import CONTAINED_IN, OWNED, clearing, fingerprint_fields, made_wrong, read_text
 from es_simhash.mapping.mapping import NEEDED_FIELDS
-from es_simhash.transport.names import Key, document_key
+from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.setup_flow import Target
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, UNREADABLE, versioned_header
 from es_simhash.writes.operations import Failure, Operation, Outcome

@@ -15,9 +15,8 @@ from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, local_names
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Flow, noting
+from es_simhash.transport.protocol import Flow, Index, local_names, noting
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk

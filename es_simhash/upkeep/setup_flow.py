@@ -39,8 +39,17 @@ from es_simhash.mapping.meta import (
 from es_simhash.mapping.resolve_flow import agree, no_index, resolve_index
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.names import Index, check_index, check_new_name
-from es_simhash.transport.protocol import Call, Flow, cause_of, error_text, noting, status_of
+from es_simhash.transport.protocol import (
+    Call,
+    Flow,
+    Index,
+    cause_of,
+    check_index,
+    check_new_name,
+    error_text,
+    noting,
+    status_of,
+)
 from es_simhash.transport.retry_flow import Patience, ask
 from es_simhash.writes.targets_flow import put_fields, refuse_updates
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
-from es_simhash.transport.names import Key, document_key
-from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.protocol import Call, Flow, Key, document_key, error_text, status_of
 from es_simhash.transport.retry_flow import Patience, ask, attempt, is_passing
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 

@@ -21,9 +21,8 @@ from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derive
 from es_simhash.mapping.resolve_flow import agree
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.names import Index
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Call, Flow, error_text, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, error_text, status_of
 from es_simhash.transport.retry_flow import ask, refresh
 
 PAGE = 500

@@ -26,7 +26,7 @@ from es_simhash.quality.explain_flow import list_features
 from es_simhash.removal.archive import ArchiveWriter, read_archive
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 from es_simhash.upkeep.judge import Checkpoint
 
 # Code points where the rules of normalisation meet: marks, Hangul, compatibility forms, surrogates, separators.

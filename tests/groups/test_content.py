@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash.groups.content import Content, Unread, compare_contents, milliseconds_of, prepare_together, to_moment
 from es_simhash.groups.rule import Grouping
-from es_simhash.ingest.read_content import make_reader
+from es_simhash.ingest.item import make_reader
 from es_simhash.texts.measures import WORD_SHINGLES
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"

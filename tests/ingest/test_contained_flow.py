@@ -7,7 +7,7 @@ from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.documents import document_fields
+from es_simhash.mapping.fields import document_fields
 from tests.ingest.ingesting import PATIENT
 from tests.removal.test_tags_flow import LONG, words
 from tests.transport.by_hand import CLOSES, ServerError, calls_to_fail, carry_out, is_harmless

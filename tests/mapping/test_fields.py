@@ -5,8 +5,7 @@ import copy
 import pytest
 
 from es_simhash import InvalidInputError, document_fields, fingerprint_fields
-from es_simhash.mapping.documents import carries, read_text, with_fields
-from es_simhash.mapping.fields import Fields, without_fingerprint
+from es_simhash.mapping.fields import Fields, carries, read_text, with_fields, without_fingerprint
 from es_simhash.mapping.mapping import FIELD_TYPES
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from es_simhash import InvalidInputError, Limits, estimate_size, explain_plan
 from es_simhash.cli import app
-from es_simhash.cli.commands.size import show_bytes, show_count
+from es_simhash.cli.commands.tune import show_bytes, show_count
 from es_simhash.cli.parameter_types import parse_bytes, parse_count
 from es_simhash.mapping.context import IndexStats
 from es_simhash.quality.size_flow import IndexSize, SizeOptions

@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.removal import archive as archive_module
 from es_simhash.removal.archive import ArchiveWriter, check_archive, parse_archive_line, read_archive, to_archive_line
 from es_simhash.removal.records import Archived
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 SOURCE = '{"n": 1.10, "big": 123456789012345678901234567890, "e": 1E400, "body": "a\\u00e9\u2028"}'
 PLAN = "f" * 64

@@ -10,7 +10,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.history import find_history
 from es_simhash.removal.records import Archived
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 
 
 def removed(id_, canonical, day, *, index="news", other="news", distance=None):

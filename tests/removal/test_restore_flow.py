@@ -14,7 +14,7 @@ from es_simhash.removal import restore_flow as module
 from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.records import Archived
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out
 from tests.transport.fake_server import INDEX, FakeServer
 

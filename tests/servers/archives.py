@@ -11,7 +11,7 @@ from es_simhash.hashing import fingerprint
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.removal.archive import ArchiveWriter
 from es_simhash.removal.records import Archived
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 from tests.servers.support import send_lines
 
 PLAN = "0" * 64

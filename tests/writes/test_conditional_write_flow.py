@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.transport.names import Key
+from es_simhash.transport.protocol import Key
 from es_simhash.writes.bulk_flow import rewrite
 from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing
 from tests.transport.fake_server import INDEX, FakeServer

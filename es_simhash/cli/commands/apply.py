@@ -24,7 +24,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
-from es_simhash.transport.names import local_names
+from es_simhash.transport.protocol import local_names
 
 
 @options.manual(

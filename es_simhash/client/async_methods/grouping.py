@@ -18,8 +18,7 @@ from es_simhash.client.base import AsyncBase
 from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import text_fields_of
 from es_simhash.mapping.resolve_flow import read_index_settings
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import OnProgress
+from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.groups.pairs_and_groups_flow import Group, Pair

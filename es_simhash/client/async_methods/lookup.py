@@ -18,7 +18,7 @@ from es_simhash.passages import find_flow as passages
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import Preset
-from es_simhash.transport.names import Index
+from es_simhash.transport.protocol import Index
 
 
 class AsyncLookupMethods(AsyncBase):

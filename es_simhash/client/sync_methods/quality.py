@@ -9,8 +9,7 @@ from es_simhash.client.base import SyncBase
 from es_simhash.hashing import Scheme
 from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import OnProgress
+from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.quality.boilerplate_flow import Boilerplate

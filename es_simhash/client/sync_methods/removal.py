@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from es_simhash.arguments import check_items
 from es_simhash.client.base import SyncBase
 from es_simhash.lookup.query import Filter
-from es_simhash.transport.names import Index
-from es_simhash.transport.protocol import OnProgress
+from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.groups.reconcile_flow import Reconciled
