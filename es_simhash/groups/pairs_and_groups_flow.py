@@ -21,7 +21,7 @@ from es_simhash.lookup.verify_flow import FETCH, fetch_texts
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, require_text_fields
-from es_simhash.mapping.resolve_flow import agree, read_index_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.resolve_flow import agree, read_present_settings, read_settings_by_index, resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Preset
@@ -94,7 +94,7 @@ def pairs(
     check_index(index)
     if against is not None:
         check_index(against)
-    settings = yield from read_index_settings(context, index)
+    settings = yield from read_present_settings(context, index)
     request.check_scheme(settings)
     recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
     limits = request.put_on(Grouping(max_distance=recorded))
@@ -103,7 +103,7 @@ def pairs(
     yield from read_all(context, index, table)
     split = None
     if against is not None:
-        other = yield from read_index_settings(context, against)
+        other = yield from read_present_settings(context, against)
         if other.scheme != settings.scheme:
             raise SchemeMismatchError(
                 f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",

@@ -378,7 +378,7 @@ def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> 
     if context.recall(index) is None:
         fresh = yield from read_index_settings(context, index)
     else:
-        fresh = yield from with_settings(context, index, lambda known: _confirmed(context, index, known))
+        fresh = yield from read_present_settings(context, index)
     if fresh.scheme != settings.scheme:
         raise SchemeMismatchError(
             f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
@@ -388,9 +388,14 @@ def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> 
         )
 
 
-def _confirmed(context: Context, index: Index, settings: IndexSettings) -> Flow[IndexSettings]:
-    yield from confirm(context, index, settings=settings)
-    return settings
+def read_present_settings(context: Context, index: Index) -> Flow[IndexSettings]:
+    """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
+
+    def confirmed(settings: IndexSettings) -> Flow[IndexSettings]:
+        yield from confirm(context, index, settings=settings)
+        return settings
+
+    return with_settings(context, index, confirmed)
 
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:

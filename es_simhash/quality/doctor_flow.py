@@ -13,7 +13,7 @@ from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality.boilerplate_flow import find_group_template, find_hot_templates
 from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
 from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
@@ -55,7 +55,7 @@ def diagnose(
     ]
     if unusable or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
-    settings = yield from read_index_settings(context, index)
+    settings = yield from read_present_settings(context, index)
     fields = given or settings.text_fields
     hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
     findings += [

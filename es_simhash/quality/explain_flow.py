@@ -33,7 +33,7 @@ from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.options import Verification, measure_of
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
@@ -288,7 +288,7 @@ def explain_documents(
     check_name("second", second, wanted="the id of a document")
     check_count("max_changes", max_changes, 0)
     verification = Verification(text_field=text_field)
-    settings = yield from read_index_settings(context, index)
+    settings = yield from read_present_settings(context, index)
     texts = []
     for each in (first, second):
         texts.append((yield from fetch_text(index, each, settings=settings, verification=verification)))

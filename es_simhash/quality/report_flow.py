@@ -13,7 +13,7 @@ from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
@@ -210,7 +210,7 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     at = now()
     stats = yield from read_stats(context, index, options)
     diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
-    settings = yield from read_index_settings(context, index)
+    settings = yield from read_present_settings(context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
     clauses = tuple(check_filter(options.filter))
     # The measure of the grouping; the usual one where there are several groupings, or none.

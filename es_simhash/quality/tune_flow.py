@@ -16,7 +16,7 @@ from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality import tuning
 from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import RealPairs
@@ -61,7 +61,7 @@ def tune(
     name = index_key(check_index(index))
     settings = None
     with suppress(MappingError):  # an index without our fields
-        settings = yield from read_index_settings(context, index)
+        settings = yield from read_present_settings(context, index)
     fields = named or (settings.text_fields if settings else ())
     if not fields:
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")

@@ -311,6 +311,21 @@ def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_si
         ours.find_near_dups(f"{index}-*", WORDS[0])
 
 
+def test_pairs_of_two_indices_one_of_which_got_another_scheme(server, index, make_simhash):
+    """What the client remembers of the schemes decides neither that they differ nor that they are the same."""
+    ours, one, two = make_simhash(), f"{index}-one", f"{index}-two"
+    fill_with(ours, server, one, "words")
+    fill_with(ours, server, two, "words")
+    assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
+    for name in (one, two):
+        server.request("DELETE", f"/{name}")
+        fill_with(make_simhash(), server, name, "shingles")
+        if name == one:
+            with pytest.raises(SchemeMismatchError, match="shingles-2 and words-1"):
+                list(ours.pairs(one, two, max_distance=0))
+    assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
+
+
 def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):
     """Nothing with bits of the old scheme is written to the new index."""
     simhash.create_index(index, scheme="words", text_field="body", settings=THREE_SHARDS)
