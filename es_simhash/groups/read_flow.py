@@ -166,20 +166,25 @@ def read_touched(
     Add to *table* the documents that match *query*, and all whose groups these may change.
 
     These are the documents connected with them, or with documents that lost their canonical, by steps of
-    max_distance. Groups lie within connected components, so grouping these documents alone gives the same as
-    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
+    max_distance, or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its
+    members may belong elsewhere now. Groups lie within such connected components, so grouping these documents alone
+    gives the same as grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
     yield from _read(index, query, seeds)
-    # If the text of a canonical was changed, or emptied, its members may belong elsewhere now.
-    for ids in _parts(sorted(seeds.matching), BUCKETS):
-        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
-    lost = (yield from lost_canonicals(index, fields)) if may_lack else []
-    for ids in _parts(lost, BUCKETS):
-        yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
-    reached = yield from _flood(context, index, grouping, seeds)
-    for part in _parts(sorted(reached), BUCKETS):
+    lost = set((yield from lost_canonicals(index, fields)) if may_lack else [])
+    lookups = GroupLookups(
+        context, index, (yield from read_index_settings(context, index)), max_distance=grouping.max_distance
+    )
+    yield from lookups.prepare()
+    named: set[str] = set()
+    while unread := (seeds.matching | lost) - named:
+        for ids in _parts(sorted(unread), BUCKETS):
+            yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+        named |= unread
+        yield from _flood(lookups, seeds)
+    for part in _parts(sorted(seeds.ids), BUCKETS):
         yield from read_all(context, index, table, {"ids": {"values": part}}, leave=leave)
 
 
@@ -189,7 +194,8 @@ class _Seeds:
     def __init__(self, fields: Fields) -> None:
         self.matching: set[str] = set()
         self.ids: set[str] = set()
-        self.fingerprints: set[str] = set()
+        self.fingerprints: set[int] = set()
+        self.asked: set[int] = set()
         self.name = fields.fingerprint
 
     def add(self, hits: Hits) -> None:
@@ -197,7 +203,7 @@ class _Seeds:
             self.matching.add(hit["_id"])
             if values := hit.get("fields", {}).get(self.name):
                 self.ids.add(hit["_id"])
-                self.fingerprints.add(values[0])
+                self.fingerprints.add(int(values[0], 16))
 
 
 def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
@@ -209,25 +215,20 @@ def _parts(items: Sequence[str], size: int) -> list[list[str]]:
     return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
 
 
-def _flood(context: Context, index: Index, grouping: Grouping, seeds: _Seeds) -> Flow[set[str]]:
-    """Return the ids of all documents that steps of max_distance reach from the seeds."""
-    settings = yield from read_index_settings(context, index)
-    lookups = GroupLookups(context, index, settings, max_distance=grouping.max_distance)
-    yield from lookups.prepare()
-    known = {int(digits, 16) for digits in seeds.fingerprints}
-    ids, waiting = set(seeds.ids), sorted(known)
-    while waiting:
-        asked, waiting = waiting[:ASKED], waiting[ASKED:]
-        for found in (yield from lookups.ask(asked)).values():
-            if not found.complete:
-                raise IncompleteSearchError(
-                    f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
-                )
-            ids.update(each.id for each in found)
-            fresh = {each.fingerprint for each in found} - known
-            known |= fresh
-            waiting += sorted(fresh)
-    return ids
+def _flood(lookups: GroupLookups, seeds: _Seeds) -> Flow[None]:
+    """Add to *seeds* all documents that steps of max_distance reach from them."""
+    while waiting := sorted(seeds.fingerprints - seeds.asked):
+        for begin in range(0, len(waiting), ASKED):
+            seeds.asked.update(asked := waiting[begin : begin + ASKED])
+            for found in (yield from lookups.ask(asked)).values():
+                if not found.complete:
+                    raise IncompleteSearchError(
+                        f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
+                    )
+                reached = {each.id for each in found}
+                seeds.matching |= reached
+                seeds.ids |= reached
+                seeds.fingerprints.update(each.fingerprint for each in found)
 
 
 def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]:

@@ -119,7 +119,7 @@ FEWEST = 2_000
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
-READING, ASKING = 0.01, 0.7
+READING, ASKING = 0.0025, 0.7
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,22 @@ def test_since_repairs_what_changes_upset(server, index, simhash):
     assert simhash.reconcile(index).changed == 0
 
 
+def test_since_follows_names_as_well_as_distances(server, index, simhash):
+    """What names a document that is only reached from a changed one is read in the same run, and so on."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    near, far, farther = texts(1)[0], texts(1, seed=2)[0], texts(1, seed=3)[0]
+    plain = [{"_id": "a", "body": near}, {"_id": "c", "body": far}, {"_id": "d", "body": far}]
+    list(simhash.ingest(index, [*plain, {"_id": "e", "body": farther}], on_duplicate=None))
+    list(simhash.ingest(index, [{"_id": "b", "body": near}], max_distance=3))
+    for own, name in (("c", "a"), ("e", "d")):  # by another program, whose texts have changed since
+        told = {"group": name, "duplicate_of": name, "distance": 0}
+        server.request("POST", f"/{index}/_update/{own}?refresh=true", {"doc": {"simhash": told}})
+    report = simhash.reconcile(index, since="2020-01-01")
+    found = read_all(server, index)
+    assert stored_groups(found) == expected_groups(found, 3)
+    assert (report.documents, simhash.reconcile(index, since="2020-01-01").changed) == (5, 0)
+
+
 def test_chains_are_components(server, index, simhash):
     """``connected``: every component one group, also by way of ``since``, and what ingest could not join is joined."""
     fill(simhash, server, index, texts(150), max_distance=6, rule="connected")
