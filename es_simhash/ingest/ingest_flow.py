@@ -58,7 +58,7 @@ def ingest(
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
 
     Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
-    before it, a refresh at the start, and one after every 20,000. With contained another multi-search for every
+    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every
     500, not at the same time as others, and searches of the texts that share passages with them. A dry run refuses
     what is refused before the first document, and takes none.
     """
@@ -176,7 +176,7 @@ class _Grouper:
         yield Compute(self._decide, (items, existing, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.decider.in_flight, self.sizes
-        if in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes:
+        if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
             yield from self.lookup.prepare()
             in_flight.forget_settled()
         return list(items)

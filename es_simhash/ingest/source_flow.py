@@ -160,7 +160,7 @@ class IngestSizes:
 
     documents: int = 500
     characters: int = 4_000_000
-    in_flight: int = 20_000
+    in_flight: int = 100_000
     in_flight_bytes: int = 100_000_000
 
     def __post_init__(self) -> None:
