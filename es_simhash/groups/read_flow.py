@@ -61,6 +61,7 @@ class GroupLookups:
             on_incomplete="return",
         )
         self.documents = 0
+        self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self._subject = Subject(context, index, settings, IndexStats(), options)
 
     def prepare(self) -> Flow[None]:
@@ -78,8 +79,8 @@ class GroupLookups:
 
     @property
     def milliseconds(self) -> float:
-        """How long one lookup by block terms is expected to take the server."""
-        return self._subject.milliseconds
+        """How long one lookup by block terms is expected to take the server, or took it."""
+        return max(self._subject.milliseconds, self._took)
 
     def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
         """
@@ -89,6 +90,8 @@ class GroupLookups:
         even then is returned and marked so; a refusal for another reason raises.
         """
         subject = self._subject
+        if not isinstance(answer, Exception):
+            self._took = answer.get("took", 0) / len(batch.questions)
         outcomes = yield from while_unchanged(
             subject.context,
             subject.index,

@@ -115,7 +115,7 @@ Lookups = Literal["auto", "server", "memory"]
 MEMORY_BYTES = 1 << 30
 
 # Fewer lookups than these are never worth a table.
-FEWEST = 2_000
+FEWEST = 500
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
