@@ -68,7 +68,11 @@ class Existing:
 
 
 class ExistingLookup:
-    """The lookups of one ingest, batch after batch; *with_source*: the policy wants whole documents."""
+    """
+    The lookups of one ingest, batch after batch.
+
+    *with_source*: the policy wants whole documents. *total*: at least so many will be looked up, as far as is known.
+    """
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class ExistingLookup:
         text_fields: TextFields,
         with_source: bool,
         request: LookupRequest,
+        total: int,
     ) -> None:
         self._text_fields = text_fields
         self._patience = Patience(ATTEMPTS)
@@ -108,6 +113,7 @@ class ExistingLookup:
             file=file,
         )
         self._resident: Resident | None = None
+        self._total = total
         self._asked = 0
 
     def prepare(self) -> Flow[None]:
@@ -169,10 +175,11 @@ class ExistingLookup:
         return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
 
     def _is_worth_it(self) -> bool:
-        """Return whether asking the server has cost about as much as reading all fingerprints would."""
+        """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
         if self._resident is not None or not self._is_wanted:
             return False
-        return pays(self._asked, milliseconds=self._group_lookups.milliseconds, documents=self._group_lookups.documents)
+        lookups = self._group_lookups
+        return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)
 
     def _load(self) -> Flow[None]:
         resident = self._make()
@@ -188,7 +195,7 @@ class ExistingLookup:
     def _give_up(self, error: ResidentError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""
         if error.is_passing:
-            self._asked = 0
+            self._asked = self._total = 0
             return
         if self._is_demanded:
             raise error.for_caller(self._index) from error

@@ -7,7 +7,7 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +78,10 @@ def ingest(
         if options.on_duplicate is None:
             yield from check_shards(index)
         else:
-            grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, sizes)
+            total = len(documents) if isinstance(documents, Sized) else 0
+            grouper = yield from _make_grouper(
+                context, index, target, source, options.on_duplicate, options, sizes, total
+            )
             yield from grouper.lookup.prepare()
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved)
@@ -97,8 +100,9 @@ def _make_grouper(
     policy: OnDuplicate,
     options: IngestOptions,
     sizes: IngestSizes,
+    total: int,
 ) -> Flow[_Grouper]:
-    """Return what groups the documents of *source*, which then reads what they are compared by."""
+    """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = yield from _choose_grouping(context, index, target, policy, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     text_fields = TextFields(target.resolved.text_fields, source.text_fields)
@@ -120,6 +124,7 @@ def _make_grouper(
         text_fields=text_fields,
         with_source=callable(policy),
         request=options.lookup,
+        total=total,
     )
     return _Grouper(
         index,
