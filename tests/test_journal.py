@@ -1,6 +1,5 @@
 """The journal: what was written is there after a kill; whatever is no whole journal is refused and left as it is."""
 
-import os
 import shutil
 import signal
 import sqlite3
@@ -50,7 +49,7 @@ def test_what_is_written_is_there(path):
     journal.add(b"ab")
     journal.add(b"c")
     journal.close()
-    assert os.listdir(path.parent) == ["journal"]
+    assert list(path.parent.iterdir()) == [path]
     again = open_it(path)
     assert (again.is_new, again.values, again.read_added()) == (False, {"place": {"line": 7}}, b"abc")
     again.close()
