@@ -12,7 +12,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
@@ -21,6 +22,8 @@ from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands p
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from es_simhash.transport.protocol import Progress
 
 
 # The longer of two that begin alike comes first: the first that fits is taken.
@@ -250,6 +253,23 @@ class Tracker:
             return
         rate = f"{self.documents / self.seconds:,.0f}"
         self._progress.update(self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate)
+
+
+@contextmanager
+def tracking() -> Iterator[Callable[[Progress], None]]:
+    """Return what shows the progress of a call: a :class:`Tracker` for each of its steps."""
+    shown: Tracker | None = None
+    step = ""
+    with ExitStack() as stack:
+
+        def tell(progress: Progress) -> None:
+            nonlocal shown, step
+            if shown is None or progress.step != step:
+                stack.close()
+                step, shown = progress.step, stack.enter_context(Tracker(progress.step, total=progress.total))
+            shown.advance(progress.done - shown.documents, completed=progress.done, total=progress.total)
+
+        yield tell
 
 
 def progress_line(description: str, documents: int, seconds: float, completed: int, total: int | None) -> str:
