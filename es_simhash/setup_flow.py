@@ -237,7 +237,7 @@ def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -
     for name, mapping in resolved.mappings.items():
         refuse_other_use(name, mapping, context.prefix)
         own = resolved.each.get(name, new)
-        own = replace(own, text_fields=text_fields_of(own, named, index=name))
+        own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
         body = mapping_update(mapping, own, prefix=context.prefix)
         properties = {**(mapping.get("properties") or {}), **body["properties"]}
         mappings[name] = {**mapping, **body, "properties": properties}

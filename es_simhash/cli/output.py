@@ -9,6 +9,7 @@ table; a test reads the source and fails where one is missing. Rich is imported 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 import time
@@ -150,6 +151,25 @@ def _say(name: str, message: str, prefix: str, **data: Any) -> None:
         click.echo(to_json({name: {**data, "message": message}}), err=True)
     else:
         click.echo(visible(f"{prefix}{message}"), err=True)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+@contextmanager
+def saying_what_is_recorded() -> Iterator[None]:
+    """Print a note when the library records a grouping within the block."""
+    logger, handler = logging.getLogger("es_simhash.grouping"), _Notes(logging.INFO)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 class Failed(Protocol):
