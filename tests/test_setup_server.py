@@ -1,5 +1,7 @@
 """Setup of an index that exists, on real servers: what it records, goes on with, leaves alone and refuses."""
 
+import json
+
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient
@@ -157,3 +159,39 @@ def test_an_alias(server, plain, simhash):
         assert simhash.setup(alias).is_already
     finally:
         server.remove(other)
+
+
+def test_the_command(run, server, plain):
+    """Without --yes at most ten lines of what would be; with it what was recorded, found, and what comes next."""
+    would = run("setup", plain, "-t", "body", "--time-field", "published")
+    assert would.exit_code == 0, would.output
+    assert "would be recorded now: fields, grouping, max_distance" in would.stdout
+    assert would.stdout.endswith("nothing changed, pass --yes to do it\n")
+    assert meta_of(server, plain) is None
+    done = run("setup", plain, "-t", "body", "--time-field", "published", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "12 duplicates" in done.stdout
+    assert "canonical: published" in done.stdout
+    again = run("setup", plain, "--yes")
+    assert "already set up" in again.stdout
+    assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 10
+    plan = json.loads(run("setup", plain, "--yes", "--json").stdout)
+    assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
+
+
+def test_what_is_recorded_is_said_where_it_decides(run, plain):
+    """By a lookup without a distance, by one with a smaller distance, and by whatever records a grouping first."""
+    assert run("create", plain, "--existing", "-t", "body", "-d", 12, "--yes").exit_code == 0
+    filled = run("backfill", plain, "--group")
+    assert "records its grouping now" in filled.stderr
+    assert "max_distance 12, similarity 0.8 and canonical id" in filled.stderr
+    assert "es-simhash reconcile INDEX --regroup" in filled.stderr
+    assert "records" not in run("reconcile", plain).stderr
+    found = run("find", plain, "--id", "0a")
+    assert "within 12 bits, as the index records" in found.stdout
+    assert "--preset similar compares their texts" in found.stderr
+    narrow = run("find", plain, "--id", "0a", "-d", 3)
+    assert "the index records 12 bits" in narrow.stderr
+    assert "--preset similar" in narrow.stderr
+    wide = run("find", plain, "--id", "0a", "--preset", "similar")
+    assert "records" not in wide.stderr + wide.stdout

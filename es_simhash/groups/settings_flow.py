@@ -117,7 +117,9 @@ def settle_grouping(
                 if not regroup:
                     logger.info(
                         "index %r records its grouping now, for all that group: %s; another one takes "
-                        "reconcile(regroup=True)", name, grouping
+                        "reconcile(regroup=True)",
+                        name,
+                        grouping,
                     )
     return grouping
 

@@ -70,8 +70,10 @@ def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool) -> None:
     if recorded is not None and found.max_distance < recorded:
         near = _preset_at(recorded)
         way = f" or pass --preset {near}" if near else ""
-        note(f"the index records {count(recorded, 'bit')}, and this looks no farther than {found.max_distance}: leave "
-             f"--max-distance out{way} to find more")
+        note(
+            f"the index records {count(recorded, 'bit')}, and this looks no farther than {found.max_distance}: leave "
+            f"--max-distance out{way} to find more"
+        )
     if as_json:
         print_json(_to_dict(found))
         return
@@ -82,7 +84,12 @@ def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool) -> None:
         print_line(f"no near-duplicates {limit}")
         return
     is_verified = any(each.similarity is not None for each in found)
-    if not is_verified and not is_given and found.max_distance > DEFAULT_MAX_DISTANCE and (near := _preset_at(recorded)):
+    if (
+        not is_verified
+        and not is_given
+        and found.max_distance > DEFAULT_MAX_DISTANCE
+        and (near := _preset_at(recorded))
+    ):
         note(f"these are near by their bits alone; --preset {near} compares their texts too")
     fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
     print_table(
