@@ -79,7 +79,7 @@ class Setup:
         groups:
             What grouping found and rewrote; ``None`` in a dry run.
         rollover:
-            Why the next index of an alias or data stream would lack the fields; empty if it has them.
+            What the next rollover of an alias or data stream needs so that its index has the fields; empty if nothing.
     """
 
     index: str
@@ -96,7 +96,7 @@ class Setup:
     measured: PresetFigures | None = None
     filled: BackfillProgress | None = None
     groups: Reconciled | None = None
-    rollover: tuple[str, ...] = ()
+    rollover: str = ""
 
     @property
     def changed(self) -> int:
@@ -293,10 +293,10 @@ def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) ->
     return replace(found, filled=filled, groups=grouped)
 
 
-def _read_rollover(context: Context, index: Index, resolved: Resolved) -> Flow[tuple[str, ...]]:
-    """Return why a rollover of *index*, if it is an alias or data stream, makes an index without our fields."""
+def _read_rollover(context: Context, index: Index, resolved: Resolved) -> Flow[str]:
+    """Return what a rollover of *index*, if it is an alias or data stream, needs for an index with our fields."""
     try:
         yield from prepare_targets(context, index_key(index), resolved)
     except MappingError as error:
-        return tuple(error.problems) or (str(error),)
-    return ()
+        return str(error)
+    return ""

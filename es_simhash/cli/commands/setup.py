@@ -64,8 +64,8 @@ def command(
     else:
         for line in _lines(found, is_dry=not yes):
             print_line(line)
-    for reason in found.rollover:
-        warn(reason)
+    if found.rollover:
+        warn(found.rollover)
     if not yes or found.filled is None or found.groups is None:
         return 0
     failures = [*found.filled.failures, *found.groups.failures]
