@@ -167,9 +167,9 @@ def test_another_grouping_than_the_recorded_one(asked):
 def test_the_recorded_grouping_asked_for():
     """In other words, too."""
     same = GroupingRequest(
-        "connected",
-        8,
-        ["source:x>y>*", "published", "-views", "longest", "id"],
+        rule="connected",
+        max_distance=8,
+        canonical=["source:x>y>*", "published", "-views", "longest", "id"],
         verify=0.9,
         per="source",
         within=("at", "168h"),
