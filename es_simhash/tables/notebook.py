@@ -30,6 +30,10 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> Html:
+        """Return itself: the templates of pages then escape it no further."""
+        return self
+
 
 Child: TypeAlias = "str | Html"
 

@@ -163,6 +163,19 @@ def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
+def find_write_index(index: str, names: Iterable[str]) -> Flow[str]:
+    """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
+    if all(name.startswith(".ds-") for name in names):
+        return last_generation(names)
+    try:
+        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
+    except Exception as error:
+        if status_of(error) not in (401, 403, 404):
+            raise
+        return ""
+    return write_index(answer, index) or ""
+
+
 def last_generation(names: Iterable[str]) -> str:
     """Return the last backing index of a data stream; names differ before the number by date and product."""
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])

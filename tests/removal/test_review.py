@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -214,9 +217,10 @@ def test_the_policy_allows_this_script_and_this_style_alone():
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
     for name in ("review.js", "review.css"):
-        assert page_module._digest(name) in policy
-        assert page_module._asset(name) in html
-    assert "</" not in page_module._asset("review.js")
+        content = (Path(page_module.__file__).parent / name).read_text("utf-8")
+        assert b64encode(sha256(content.encode()).digest()).decode() in policy
+        assert content in html
+        assert "</" not in content
     assert not re.search(r"https?:|url\(|@import", html)
 
 
@@ -232,6 +236,25 @@ def test_a_long_page_keeps_its_removals_as_text(monkeypatch):
     parts = [Checked(each) for each in page.waiting]
     assert [each.tags.count("article") for each in parts] == [4, 4, 4, 4, 4, 2]
     assert all(f"d{n}" in [*page.texts, *(text for each in parts for text in each.texts)] for n in range(30))
+
+
+def test_a_page_is_made_in_pieces():
+    """A part is read when its turn comes, so the memory for a page does not grow with the plan."""
+    number, read = 50 * page_module.PART, 0
+
+    def lines():
+        nonlocal read
+        for n in range(number):
+            read += 1
+            yield removal(f"d{n}")
+
+    summary = summarize(lines(), Guards())
+    read = 0
+    for piece in write_page(Page("removal.jsonl", {}, summary, lines)):
+        shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
+        assert len(shown) <= 1
+        assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
+    assert read == number
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -99,7 +99,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
-def figures(stats: Stats, say: Speech) -> Iterator[Html]:
+def figures(stats: Stats, say: Speech) -> Iterator[dict[str, Any]]:
+    """Yield each chart with its words, and the numbers of the table below it: a heading, then values, in each row."""
     if stats.time is not None and stats.time.parts:
         yield _over_time(stats.time, say)
     if stats.sources is not None and stats.sources.parts:
@@ -107,36 +108,13 @@ def figures(stats: Stats, say: Speech) -> Iterator[Html]:
     if stats.groups.sizes:
         rows = size_rows(stats.groups.sizes)
         cells = [[f"{size:,}", f"{number:,}"] for size, number in stats.groups.sizes.items()]
-        numbers = table(say("sizes"), [say("size"), say("number_of_groups")], cells)
-        yield _figure(say, "sizes", charts.sizes_chart, rows, say.charts.by_size, numbers)
+        head = [say("size"), say("number_of_groups")]
+        yield _figure(say, "sizes", charts.sizes_chart, rows, say.charts.by_size, head, cells)
     if stats.distances:
         values = [{"distance": bits, "documents": number} for bits, number in stats.distances.items()]
         cells = [[f"{bits}", f"{number:,}"] for bits, number in stats.distances.items()]
-        numbers = table(say("distances"), [say("distance"), say("duplicates")], cells)
-        yield _figure(say, "distances", charts.distances_chart, values, say.charts.by_distance, numbers)
-
-
-def table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[Child]], *, names: int = 1, class_: str | None = None
-) -> Html:
-    """Return a table; the first *names* columns are words, the others numbers, and a row begins with its heading."""
-    kinds = [None if place < names else "number" for place in range(len(head))]
-    cells = [element("th", each, scope="col", class_=kind) for each, kind in zip(head, kinds, strict=True)]
-    body = [
-        element(
-            "tr",
-            element("th", row[0], scope="row", class_=kinds[0]),
-            *(element("td", each, class_=kind) for each, kind in zip(row[1:], kinds[1:], strict=True)),
-        )
-        for row in rows
-    ]
-    return element(
-        "table",
-        element("caption", title),
-        element("thead", element("tr", *cells)),
-        element("tbody", *body),
-        class_=class_,
-    )
+        head = [say("distance"), say("duplicates")]
+        yield _figure(say, "distances", charts.distances_chart, values, say.charts.by_distance, head, cells)
 
 
 def _figure(
@@ -145,30 +123,22 @@ def _figure(
     chart: Chart,
     values: Sequence[Mapping[str, Any]],
     description: str,
-    numbers: Html,
+    head: list[str],
+    rows: list[list[str]],
     *,
     height: int = _HEIGHT,
     note: str = "",
-) -> Html:
+) -> dict[str, Any]:
     title, spec = say(key), chart(given(values), say.charts)
-    drawn = [
-        element(
-            "div",
-            draw(spec, width=width, height=height, title=title, description=description, locale=say.locale),
-            class_=name,
-        )
+    drawings = {
+        name: draw(spec, width=width, height=height, title=title, description=description, locale=say.locale)
         for name, width in _WIDTHS.items()
-    ]
-    return element(
-        "figure",
-        element("figcaption", element("h3", title), element("p", description, class_="quiet")),
-        *drawn,
-        element("p", note, class_="quiet") if note else "",
-        element("details", element("summary", say("data")), element("div", numbers, class_="scroll", tabindex="0")),
-    )
+    }
+    found = {"title": title, "description": description, "drawings": drawings}
+    return found | {"head": head, "rows": rows, "note": note}
 
 
-def _over_time(time: TimeCounts, say: Speech) -> Html:
+def _over_time(time: TimeCounts, say: Speech) -> dict[str, Any]:
     values = [
         {"time": start, "until": _end(start, time.interval), **each.to_dict()} for start, each in time.parts.items()
     ]
@@ -181,8 +151,8 @@ def _over_time(time: TimeCounts, say: Speech) -> Html:
     earlier, later, without = (each.documents for each in (time.earlier, time.later, time.without))
     if earlier or later or without:
         note += " " + say("outside", earlier=earlier, later=later, without=without)
-    numbers = _counts(say, "over_time", say("from"), counts)
-    return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, numbers, note=note)
+    numbers = _counts(say, say("from"), counts)
+    return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, *numbers, note=note)
 
 
 def _end(start: int, interval: str) -> int:
@@ -200,7 +170,7 @@ def _end(start: int, interval: str) -> int:
     return (end - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _by_source(sources: SourceCounts, say: Speech) -> Html:
+def _by_source(sources: SourceCounts, say: Speech) -> dict[str, Any]:
     most = list(sources.parts.items())[:_SOURCES]
     names = _names([name for name, _ in most])
     values = [{"source": name, **each.to_dict()} for name, (_, each) in zip(names, most, strict=True)]
@@ -211,11 +181,9 @@ def _by_source(sources: SourceCounts, say: Speech) -> Html:
     if sources.without.documents:
         counts.append((say("no_value"), sources.without))
     note = say("other_sources_note", shown=len(most), number=sources.number) if sources.number > len(most) else ""
-    numbers = _counts(say, "by_source", say("source"), counts)
+    words, numbers = say.charts.by_source, _counts(say, say("source"), counts)
     height = 60 + 26 * len(most)
-    return _figure(
-        say, "by_source", charts.sources_chart, values, say.charts.by_source, numbers, height=height, note=note
-    )
+    return _figure(say, "by_source", charts.sources_chart, values, words, *numbers, height=height, note=note)
 
 
 def _names(names: Sequence[str]) -> list[str]:
@@ -232,6 +200,6 @@ def _names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _counts(say: Speech, key: str, name: str, counts: Sequence[tuple[str, Count]]) -> Html:
+def _counts(say: Speech, name: str, counts: Sequence[tuple[str, Count]]) -> tuple[list[str], list[list[str]]]:
     rows = [[label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)] for label, each in counts]
-    return table(say(key), [name, say("documents"), say("duplicates"), say("share")], rows)
+    return [name, say("documents"), say("duplicates"), say("share")], rows

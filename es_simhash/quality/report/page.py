@@ -1,23 +1,23 @@
-"""The report as values, and as one HTML page with its style and without a script; it loads nothing from anywhere."""
+"""
+The report as values, and as one HTML page with its style and without a script; it loads nothing from anywhere.
+
+``report.html.jinja`` is the page; here are the values for it.
+"""
 
 from __future__ import annotations
 
 import json
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any, Literal
 
 from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.known_pairs import Estimate, PresetSample
-from es_simhash.quality.report.figures import figures, table
+from es_simhash.quality.known_pairs import PresetSample
+from es_simhash.quality.report.figures import figures
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
-from es_simhash.removal.review_page import excerpt
-from es_simhash.tables.notebook import Child, Html, element, join, user_text
+from es_simhash.tables.notebook import user_text
+from es_simhash.tables.pages import template
 from es_simhash.texts.measures import PRESETS
 from es_simhash.texts.worddiff import word_diff
 
@@ -140,15 +140,20 @@ class IndexReport:
             MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
         """
         say = Speech(language)
-        header = element(
-            "header",
-            element("h1", say.html("title", index=self.stats.index)),
-            element("p", say("made", at=_moment(self), version=self.version), class_="quiet"),
-            *([element("p", say.html("filtered", filter=_filter(self)))] if self.filter else []),
+        return template("quality/report/report.html.jinja").render(
+            report=self,
+            stats=self.stats,
+            say=say,
+            moment=_moment(self),
+            filter=_filter(self),
+            sentence=_sentence(self, say),
+            tiles=_tiles(self.stats, say),
+            figures=figures(self.stats, say),
+            groups=[_group(each, say) for each in self.groups],
+            widest=WIDEST_SEARCH,
+            preset_scheme=next(iter(PRESETS.values())).scheme,
+            measured=_measured(self, say),
         )
-        sections = [section(self, say) for section in (_numbers, _groups, _presets, _health, _measured)]
-        footer = element("footer", element("p", say("complete")))
-        return "".join([*_opening(self, say), header, *sections, footer, "</main></body></html>\n"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values, without texts."""
@@ -169,98 +174,50 @@ _CHANGES = 4
 _DAY = 86_400_000
 
 
-def _article(group: ShownGroup, say: Speech) -> Html:
+def _group(group: ShownGroup, say: Speech) -> dict[str, Any]:
     canonical = group.canonical
-    left = group.documents - len(group.members) - (canonical is not None)
-    return element(
-        "article",
-        element("h3", say.html("group", id=group.id, documents=group.documents)),
-        element("ul", *(element("li", _why(each, say)) for each in group.why), class_="why"),
-        element("p", say("canonical_missing"), class_="warn") if canonical is None else _canonical(canonical, say),
-        *(_member(each, canonical, say) for each in group.members),
-        element("p", say("more_members", number=left), class_="quiet") if left > 0 else "",
-        class_="removal group",
-    )
+    return {
+        "id": group.id,
+        "documents": group.documents,
+        "why": [
+            say(f"why_{each.reason}", number=each.number // _DAY if each.reason == "span" else each.number)
+            for each in group.why
+        ],
+        "canonical": canonical and _about(canonical, None, [], say),
+        "members": [_about(each, canonical, _nearness(each, say), say) for each in group.members],
+        "left": group.documents - len(group.members) - (canonical is not None),
+    }
 
 
-def _why(why: WhyShown, say: Speech) -> str:
-    number = why.number // _DAY if why.reason == "span" else why.number
-    return say(f"why_{why.reason}", number=number)
-
-
-def _canonical(canonical: Member, say: Speech) -> Html:
-    return element(
-        "div",
-        element("h4", user_text(canonical.id), element("span", f" {say('canonical')}", class_="tag")),
-        _facts(canonical, []),
-        _text(canonical, say),
-        class_="canonical",
-    )
-
-
-def _member(member: Member, canonical: Member | None, say: Speech) -> Html:
-    facts: list[Child] = [say("bits", number=member.distance)]
-    if member.similarity is not None:
-        # Cut and not rounded, so that only texts with the same words show 100 %.
-        facts.append(say("similar", share=say.percent(int(member.similarity * 1000 + 1e-6) / 1000)))
+def _nearness(member: Member, say: Speech) -> list[str]:
+    if member.similarity is None:
+        similar = say("not_compared")
     else:
-        facts.append(say("not_compared"))
-    return element(
-        "div",
-        element("h4", user_text(member.id)),
-        _facts(member, facts),
-        _difference(member, canonical, say),
-        class_="member diff",
-    )
+        # Cut and not rounded, so that only texts with the same words show 100 %.
+        similar = say("similar", share=say.percent(int(member.similarity * 1000 + 1e-6) / 1000))
+    return [say("bits", number=member.distance), similar]
 
 
-def _facts(member: Member, more: list[Child]) -> Html:
-    values = [*more, *(user_text(each) for each in (member.source, member.time) if each)]
-    parts = [join(" · " if place else "", each) for place, each in enumerate(values)]
-    return element("p", *parts, class_="quiet") if parts else Html("")
-
-
-def _text(member: Member, say: Speech) -> Html:
+def _about(member: Member, canonical: Member | None, nearness: list[str], say: Speech) -> dict[str, Any]:
+    """Return what is shown of a document: its beginning, or where it differs from the text of *canonical*."""
+    found: dict[str, Any] = {
+        "id": member.id,
+        "facts": [*nearness, *(user_text(each) for each in (member.source, member.time) if each)],
+        "beginning": None,
+        "excerpts": (),
+    }
     if member.text is None:
-        return element("p", say("no_text"), class_="quiet")
+        return found | {"notes": say("no_text")}
     text = " ".join(member.text.split())
-    is_cut = member.is_cut or len(text) > _LONGEST_TEXT
-    body = element("p", user_text(text[:_LONGEST_TEXT] + (" …" if is_cut else "")), class_="beginning")
-    return join(body, element("p", say("cut", length=member.length), class_="quiet") if is_cut else "")
-
-
-def _difference(member: Member, canonical: Member | None, say: Speech) -> Html:
-    if canonical is None or canonical.text is None or member.text is None:
-        return _text(member, say)
-    diff = word_diff(" ".join(member.text.split()), " ".join(canonical.text.split()), max_changes=_CHANGES)
-    is_cut = diff.is_cut or member.is_cut or canonical.is_cut
-    notes = [say("more_places", number=diff.omitted)] if diff.omitted else []
-    notes += [say("beginnings")] if is_cut else []
-    if not diff.excerpts and not diff.is_cut:
-        notes.insert(0, say("same_words"))
-    return join(
-        *(excerpt(each) for each in diff.excerpts),
-        element("p", say("list_mark").join(notes), class_="quiet") if notes else "",
-    )
-
-
-@cache
-def _style() -> str:
-    parts = (("es_simhash.removal", "review.css"), ("es_simhash.quality.report", "report.css"))
-    return "\n".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, name in parts)
-
-
-def _opening(report: IndexReport, say: Speech) -> Iterator[str]:
-    # Only this style may be used, and no script: markup that got past the escaping could still do nothing.
-    digest = b64encode(sha256(_style().encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    yield join(Html("<!DOCTYPE html>\n"), Html(f'<html lang="{say.language}"><head><meta charset="utf-8">'))
-    yield element("meta", http_equiv="Content-Security-Policy", content=policy)
-    yield element("meta", name="viewport", content="width=device-width, initial-scale=1")
-    yield element("meta", name="referrer", content="no-referrer")
-    yield element("title", say("title", index=report.stats.index))
-    yield element("style", Html(_style()))
-    yield join(Html("</head><body>"), element("a", say("skip"), class_="skip", href="#groups"), Html("<main>"))
+    if canonical is None or canonical.text is None:
+        is_cut = member.is_cut or len(text) > _LONGEST_TEXT
+        beginning = text[:_LONGEST_TEXT] + (" …" if is_cut else "")
+        return found | {"beginning": beginning, "notes": say("cut", length=member.length) if is_cut else ""}
+    diff = word_diff(text, " ".join(canonical.text.split()), max_changes=_CHANGES)
+    notes = [] if diff.excerpts or diff.is_cut else [say("same_words")]
+    notes += [say("more_places", number=diff.omitted)] if diff.omitted else []
+    notes += [say("beginnings")] if diff.is_cut or member.is_cut or canonical.is_cut else []
+    return found | {"excerpts": diff.excerpts, "notes": say("list_mark").join(notes)}
 
 
 def _moment(report: IndexReport) -> str:
@@ -269,16 +226,11 @@ def _moment(report: IndexReport) -> str:
 
 def _filter(report: IndexReport) -> str:
     queries = list(map(dict, report.filter))
-    return json.dumps(queries[0] if len(queries) == 1 else queries, ensure_ascii=False, default=str)
+    return json.dumps(queries[0] if len(queries) == 1 else queries, ensure_ascii=False, default=str) if queries else ""
 
 
-def _section(key: str, title: str, *children: Child) -> Html:
-    return element("section", element("h2", title, id=key), *children, aria_labelledby=key)
-
-
-def _numbers(report: IndexReport, say: Speech) -> Html:
-    stats = report.stats
-    tiles = [
+def _tiles(stats: Stats, say: Speech) -> list[tuple[str, int, str]]:
+    return [
         ("documents", stats.documents, ""),
         ("duplicates", stats.duplicates, say.percent(stats.share)),
         ("groups", stats.groups.number, ""),
@@ -286,20 +238,6 @@ def _numbers(report: IndexReport, say: Speech) -> Html:
         ("without", stats.without_fingerprint, ""),
         ("ungrouped", stats.ungrouped, ""),
     ]
-    shown = [
-        element(
-            "div",
-            element("dt", say(key)),
-            element("dd", f"{number:,}", element("small", f" {share}") if share else ""),
-        )
-        for key, number, share in tiles
-    ]
-    return join(
-        element("p", _sentence(report, say), class_="sentence"),
-        element("p", say("meaning"), class_="quiet"),
-        element("dl", *shown, class_="facts"),
-        _section("numbers", say("numbers"), element("div", *figures(stats, say), class_="figures")),
-    )
 
 
 def _sentence(report: IndexReport, say: Speech) -> str:
@@ -313,82 +251,11 @@ def _sentence(report: IndexReport, say: Speech) -> str:
     return say("sentence_ungrouped" if stats.ungrouped and stats.ungrouped == stats.fingerprinted else "sentence_none")
 
 
-def _groups(report: IndexReport, say: Speech) -> Html:
-    if not report.groups:
-        return _section("groups", say("shown_groups"), element("p", say("no_groups")))
-    legend = element(
-        "p", element("del", say("legend_goes")), " · ", element("ins", say("legend_stays")), class_="legend"
-    )
-    note = ""
-    if report.stats.groups.number > WIDEST_SEARCH:
-        note = element("p", say("strange_note", number=WIDEST_SEARCH), class_="quiet")
-    return _section("groups", say("shown_groups"), legend, note, *(_article(each, say) for each in report.groups))
-
-
-def _presets(report: IndexReport, say: Speech) -> Html:
-    if not report.presets:
-        scheme = next(iter(PRESETS.values())).scheme
-        return _section("presets", say("presets"), element("p", say("presets_none", scheme=scheme)))
-    head = [say("preset"), say("limits"), say("removed"), say("removed_number"), say("precision")]
-    rows = [_preset(each, report, say) for each in report.presets]
-    return _section(
-        "presets",
-        say("presets"),
-        element("p", say("presets_note", sampled=report.presets[0].sampled, seed=str(report.seed)), class_="quiet"),
-        element("div", table(say("presets"), head, rows, class_="untitled"), class_="scroll", tabindex="0"),
-    )
-
-
-def _preset(each: PresetSample, report: IndexReport, say: Speech) -> list[Child]:
-    low, high = (round(share * report.stats.fingerprinted) for share in (each.removed.low, each.removed.high))
-    precision: Child = ""
-    if each.precision is not None:
-        pairs = element("small", " ", say("of_pairs", number=each.pairs))
-        precision = join(_share(each.precision, say), pairs)
-    return [
-        say(f"preset_{each.preset}"),
-        f"≤ {each.max_distance}, ≥ {say.percent(each.similarity, 0)}",
-        _share(each.removed, say),
-        f"{low:,} – {high:,}",
-        precision,
-    ]
-
-
-def _share(estimate: Estimate, say: Speech) -> Html:
-    return join(
-        say.percent(estimate.share),
-        element("small", f" ({say.percent(estimate.low)} – {say.percent(estimate.high)})"),
-    )
-
-
-def _health(report: IndexReport, say: Speech) -> Html:
-    found = report.diagnosis
-    children: list[Child] = [element("p", say("health_of_all"), class_="quiet")] if report.filter else []
-    children += [element("p", say("incomplete", reason=each), class_="warn") for each in found.reasons]
-    if report.stats.groups.several_canonicals:
-        number = report.stats.groups.several_canonicals
-        children.append(element("p", say("several_canonicals", number=number), class_="warn"))
-    children.append(element("p", say("unhealthy" if found.findings else "healthy", sampled=found.sampled)))
-    if found.findings:
-        head = [say("severity"), say("found"), say("advice")]
-        rows: list[list[Child]] = [
-            [
-                element("span", say(each.severity), class_=each.severity),
-                say.html(f"found_{each.kind}", **each.values),
-                say.html(f"advice_{each.kind}", **each.advice_values),
-            ]
-            for each in found.findings
-        ]
-        findings = table(say("health"), head, rows, names=3, class_="untitled")
-        children.append(element("div", findings, class_="scroll", tabindex="0"))
-    return _section("health", say("health"), *children)
-
-
-def _measured(report: IndexReport, say: Speech) -> Html:
+def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
     stats = report.stats
     given = [part.field for part in (stats.time, stats.sources) if part is not None]
     groupings = [_grouping(each, say) for each in stats.grouping] or [say("never_grouped")]
-    said = {
+    return {
         "index": stats.index,
         "moment": _moment(report),
         "version": f"es_simhash {report.version}",
@@ -404,11 +271,6 @@ def _measured(report: IndexReport, say: Speech) -> Html:
             seed=str(report.seed),
         ),
     }
-    rows = [
-        element("tr", element("th", say(name), scope="row"), element("td", user_text(text)))
-        for name, text in said.items()
-    ]
-    return _section("measured", say("measured"), element("table", element("tbody", *rows), class_="said"))
 
 
 def _texts(similarity: float | Mapping[str, Any] | None, say: Speech) -> str:
