@@ -26,6 +26,7 @@ from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, 
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
 from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import template_command
 from es_simhash.mapping.meta import IndexSettings, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.passages.contained import check_contained
@@ -78,9 +79,11 @@ def check_indices(context: Context, index: str, resolved: Resolved, written: set
 
 def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
-        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: add the component template of "
-        f"build_component_template to the index template that makes such indices, and index {names[0]!r} again",
+        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: {template_command(alias, prefix)} puts the "
+        "fields into its index template, or put_index_template in Python; then roll over, and index the documents of "
+        f"{names[0]!r} again",
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
+        kinds=("template",) * len(names),
     )
 
 
