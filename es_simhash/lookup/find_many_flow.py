@@ -308,7 +308,7 @@ def _look_each_up(
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     if options.plan is not None and request.lookups == "memory":
         raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
-    given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
+    given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
