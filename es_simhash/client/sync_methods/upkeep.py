@@ -1,18 +1,20 @@
+# Generated from methods/upkeep.py by tools/generate_clients.py: change that file, then run `make client`.
 """Methods that create, check, fill and clean indices; each imports its flow on first call."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import SyncBase
 from es_simhash.hashing import Scheme
-from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    import os
+
+    from es_simhash.lookup.query import Filter
     from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
     from es_simhash.setup_flow import Setup
     from es_simhash.upkeep.check_flow import IndexCheck
@@ -231,7 +233,7 @@ class UpkeepMethods(SyncBase):
         filter: Filter = None,
         workers: int = 1,
         slices: int = 2,
-        page: int = 1_000,
+        page: int = 1000,
         documents_per_second: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
