@@ -67,6 +67,7 @@ from .upkeep.check_flow import IndexCheck
 from .upkeep.follow_options import FollowReport
 from .upkeep.judge import BackfillProgress
 from .upkeep.remove_flow import RemovedFields
+from .upkeep.template_flow import TemplateChange
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -119,6 +120,7 @@ __all__ = [
     "Size",
     "Stats",
     "Table",
+    "TemplateChange",
     "Verification",
     "WorkerError",
     "Written",

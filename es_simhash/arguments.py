@@ -79,6 +79,17 @@ def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
     return value
 
 
+# In a request they end a name, or make it a pattern or a list.
+_NOT_IN_NAMES = frozenset("*,/\\?# ")
+
+
+def check_server_name(name: str, value: Any, *, of: str) -> str:
+    """Return *value* if it names one thing of a server in every request, such as a pipeline."""
+    if set(check_name(name, value)) & _NOT_IN_NAMES:
+        raise InvalidInputError(f"{name} {shorten(value)} cannot be that of {of}: use letters, digits, '-' and '_'")
+    return value  # type: ignore[no-any-return]
+
+
 def check_field(name: str, value: Any) -> str:
     """Return *value* if it can be the name of a field, such as ``article.body``."""
     check_name(name, value, wanted="the name of a field")

@@ -59,6 +59,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "mapping": "Print the mapping, templates or Dev Tools text.",
         "dashboards": "Print charts for Kibana and Dashboards.",
         "pipeline": "Print or install the ingest pipeline for a server.",
+        "index-template": "Put the fields into an index template.",
     },
     "Without a server": {
         "fingerprint": "Print the fingerprints of texts.",
@@ -80,6 +81,7 @@ _BESIDE = {
     "doctor": "check",
     "explain": "evaluate",
     "history": "plan",
+    "index-template": "create",
     "pairs": "groups",
     "passages": "find",
     "pipeline": "create",

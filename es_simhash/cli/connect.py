@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -17,7 +17,13 @@ from es_simhash import SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
+from es_simhash.client.dialects import find_dialect
+from es_simhash.client.drivers import run
 from es_simhash.connection import ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.transport.protocol import Flow
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,10 @@ class Connection:
     client: Any
     product: str
     url: str
+
+    def run(self, flow: Flow[_T]) -> _T:
+        """Carry out a *flow* for which the library has no method."""
+        return run(within_limits(flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
 
 
 @contextmanager

@@ -24,11 +24,6 @@ _MAPPING_COMMANDS = (
     "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --yes --text-field FIELD adds the "
     "fields, es-simhash backfill INDEX the fingerprints"
 )
-# A template is the user's own: no command changes it.
-_TEMPLATE_COMMANDS = (
-    "es-simhash mapping --component-template prints that component, with the options of create; PUT it as "
-    '_component_template/es-simhash, and add "es-simhash" to composed_of of the index template'
-)
 _READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
@@ -73,9 +68,9 @@ def _describe(error: BaseException, server: str) -> str:
             f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
             "PATH with that file"
         )
-    if isinstance(error, MappingError) and error.problems:
-        commands = _TEMPLATE_COMMANDS if error.kinds == ("template",) else _MAPPING_COMMANDS
-        return f"{error} (on the command line: {commands})"
+    # Advice about a template names its command.
+    if isinstance(error, MappingError) and error.problems and not {"template", "no_template"}.intersection(error.kinds):
+        return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
         return str(error)
     if _is_of_client(error):

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import IO, Any, TypeAlias
 
 from es_simhash.cli.connect import Connection
-from es_simhash.cli.ingest_checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
@@ -32,6 +31,7 @@ from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.ingest.actions import find_own_record, refuse_own_record
+from es_simhash.ingest.checkpoint_flow import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
 
@@ -203,6 +203,7 @@ class IngestActions:
         id_field: str | None,
         saved: IngestCheckpoint | None,
         before: WrittenBefore | None = None,
+        connection: Connection | None = None,
     ) -> None:
         self.waiting: deque[tuple[Record, str | Written | None]] = deque()
         self.given = self.answered = 0
@@ -211,6 +212,7 @@ class IngestActions:
         self._id_field = id_field
         self._saved = saved
         self._before = before
+        self._connection = connection
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for record, action, settled in self._settle(self._read()):
@@ -225,8 +227,9 @@ class IngestActions:
 
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
         """Add the reports on lines that were written before."""
-        while self._before is not None and self._before.left and (part := list(islice(lines, _PART))):
-            found = iter(self._before.find([action for _, action, _ in part if action is not None]))
+        before, connection = self._before, self._connection
+        while before and connection and before.left and (part := list(islice(lines, _PART))):
+            found = iter(connection.run(before.find([action for _, action, _ in part if action is not None])))
             for record, action, reason in part:
                 yield record, action, reason if action is None else next(found)
         yield from lines

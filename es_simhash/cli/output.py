@@ -47,6 +47,9 @@ _WORDS = {
     'call fingerprint(), or use "weighted"': "give another --scheme",
     "call fingerprint_features()": "give another --scheme, because the command line takes texts",
     ', or pass on_incomplete="return"': "",
+    ", or put_index_template in Python": "",
+    "build_component_template and build_index_template return them, es-simhash": "es-simhash",
+    "build_component_template, or es-simhash": "es-simhash",
 }
 _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")

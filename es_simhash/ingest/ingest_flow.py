@@ -7,13 +7,15 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import check_known, settle_grouping
+from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
@@ -72,24 +74,42 @@ def ingest(
             yield from _choose_grouping(context, index, target, options.on_duplicate, options, record=False)
         return
     target = yield from find_write_target(context, index)
-    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes)
+    saved = yield from _open_checkpoint(context, index, options)
+    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes, saved=saved)
     try:
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
             yield from check_shards(index)
         else:
-            total = len(documents) if isinstance(documents, Sized) else 0
+            total = length_hint(documents)
             grouper = yield from _make_grouper(
                 context, index, target, source, options.on_duplicate, options, sizes, total
             )
             yield from grouper.lookup.prepare()
         context.learn(index, agree(target.resolved, context), target.resolved)
-        pipeline = _Pipeline(context, index, source, grouper, target.resolved)
+        pipeline = _Pipeline(context, index, source, grouper, target.resolved, saved)
         yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
         if grouper is not None:
             yield from grouper.lookup.finish()
     finally:
         source.close()
+        if saved is not None:
+            saved.close()
+
+
+def _open_checkpoint(context: Context, index: str, options: IngestOptions) -> Flow[IngestCheckpoint | None]:
+    if options.checkpoint is None:
+        return None
+    purpose = {"index": index, "prefix": context.prefix, **options.purpose()}
+    now = yield from read_identity(index)
+    saved: IngestCheckpoint = yield Compute(IngestCheckpoint, (options.checkpoint, purpose))
+    try:
+        saved.check_index(now)
+        saved.record_index(now)
+    except Exception:
+        saved.close()
+        raise
+    return saved
 
 
 def _make_grouper(
@@ -224,13 +244,20 @@ class _Pipeline:
     """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
 
     def __init__(
-        self, context: Context, index: str, source: Source, grouper: _Grouper | None, resolved: Resolved
+        self,
+        context: Context,
+        index: str,
+        source: Source,
+        grouper: _Grouper | None,
+        resolved: Resolved,
+        saved: IngestCheckpoint | None,
     ) -> None:
         self._context = context
         self._index = index
         self._source = source
         self._grouper = grouper
         self._resolved = resolved
+        self._saved = saved
 
     def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
@@ -253,6 +280,9 @@ class _Pipeline:
             answers = yield from self._send(bulk, asked.calls if asked else (), reading)
             items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
             yield EmitEach([report(item, prefix=self._context.prefix) for item in items])
+            if self._saved is not None and failure is None and batch.items:
+                last = batch.items[-1].position + 1
+                yield Compute(self._saved.save, (Position(line=last, lines=last),))
             done += len(items)
             yield Tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.

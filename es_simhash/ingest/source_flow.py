@@ -11,28 +11,29 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_fields, check_number
+from es_simhash.arguments import FilePath, check_choice, check_count, check_fields, check_number, check_output
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
+from es_simhash.ingest.checkpoint_flow import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
 from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import template_command
 from es_simhash.mapping.meta import IndexSettings, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
-from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.protocol import Flow
 from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
-from es_simhash.writes.targets_flow import last_generation, prepare_targets, write_index
-
-_BACKING = ".ds-"
+from es_simhash.writes.targets_flow import find_write_index, prepare_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +60,9 @@ def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     resolved = yield from prepare_targets(context, index, resolved)
     settings = agree(resolved, context)
     if not settings.text_fields and len(resolved.each) > 1:
-        own = resolved.each.get((yield from _write_index(index, resolved)))
+        own = resolved.each.get((yield from find_write_index(index, resolved.mappings)))
         settings = settings if own is None else replace(settings, text_fields=own.text_fields)
     return WriteTarget(resolved, settings)
-
-
-def _write_index(index: str, resolved: Resolved) -> Flow[str]:
-    """Return the concrete index that a write to the alias or data stream *index* goes to; empty if unknown."""
-    if all(name.startswith(_BACKING) for name in resolved.mappings):
-        return last_generation(resolved.mappings)
-    try:
-        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
-    except Exception as error:
-        if status_of(error) not in (401, 403, 404):
-            raise
-        return ""
-    return write_index(answer, index) or ""
 
 
 def check_indices(context: Context, index: str, resolved: Resolved, written: set[str]) -> Flow[Resolved]:
@@ -90,16 +78,17 @@ def check_indices(context: Context, index: str, resolved: Resolved, written: set
 
 def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
-        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: add the component template of "
-        f"build_component_template to the index template that makes such indices, and index {names[0]!r} again",
+        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: {template_command(alias, prefix)} puts the "
+        "fields into its index template, or put_index_template in Python; then roll over, and index the documents of "
+        f"{names[0]!r} again",
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
+        kinds=("template",) * len(names),
     )
 
 
 IdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
-LARGEST_BATCH = 10_000
 # What our fields, the action line and the id add to a document in a request, roughly.
 OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
@@ -127,8 +116,11 @@ class IngestOptions:
     op_type: OpType = "index"
     lookup: LookupRequest = field(default_factory=LookupRequest)
     contained: float | None = None
+    checkpoint: FilePath | None = None
 
     def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            check_output("checkpoint", self.checkpoint)
         check_max_delay(self.max_delay)
         check_fields("text_field", self.text_field, may_lack=True)
         check_choice("op_type", self.op_type, get_args(OpType))
@@ -146,6 +138,12 @@ class IngestOptions:
         if self.on_duplicate is None and self.lookup.memory_file is not None:
             raise InvalidInputError("memory_file is for an ingest that looks for duplicates: leave it out")
         check_choice("id_from", self.id_from, ("content", None))
+
+    def purpose(self) -> dict[str, Any]:
+        """Return what decides the documents that are written, as plain JSON values."""
+        on_duplicate = "a function" if callable(self.on_duplicate) else self.on_duplicate
+        named = {"on_duplicate": on_duplicate, "contained": self.contained}
+        return named | {"op_type": self.op_type, "id_from": self.id_from}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +193,7 @@ class Source:
         options: IngestOptions,
         prefix: str,
         sizes: IngestSizes,
+        saved: IngestCheckpoint | None = None,
     ) -> None:
         self._index = index
         self._target = target
@@ -204,7 +203,8 @@ class Source:
         self._prefix = prefix
         self._options = options
         self._sizes = sizes
-        self._position = 0
+        self._saved = saved
+        self._position = self._done = saved.position.line if saved else 0
         self._problems: dict[int, str] = {}
         self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
         # When the documents came that were read from the queue and are in no batch yet, and until when to wait.
@@ -212,6 +212,9 @@ class Source:
         self._due: float | None = None
         if isinstance(documents, Feed) or options.max_delay is not None:
             documents = self._read(documents)
+        elif self._done:
+            documents = islice(documents, self._done, None)
+        first = self._done
         self._items: Any = fingerprint_actions(
             documents,
             text_field=self.text_fields,
@@ -220,7 +223,7 @@ class Source:
             value=settings.value,
             passages=settings.passages is not None,
             on_partial=options.on_partial,
-            on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
+            on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
             batch=sizes.documents,
@@ -268,6 +271,9 @@ class Source:
             if not found:
                 yield PAUSE
             for moment, document in found:
+                if self._done:
+                    self._done -= 1
+                    continue
                 self._arrivals.append(moment)
                 yield document
 
@@ -329,6 +335,8 @@ class Source:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
+        if self._saved is not None and operation.kind in ("index", "create"):
+            operation.header = {"_id": self._saved.id_for(0, item.position + 1), **operation.header}
         if item.upsert is not None:
             item.upsert.operation = upsert_of(operation)  # with its fields
         if self._options.on_duplicate is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
@@ -314,7 +315,7 @@ def _look_each_up(
         unknown = NearDups(complete=False, reasons=error.reasons)
         yield from take([check_complete(unknown, options.on_incomplete) for _ in given])
         return
-    memory = MemoryLookups(request, len(given) if isinstance(given, Sized) else None)
+    memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):

@@ -7,6 +7,7 @@ Code reads the kind and the fields of a fault, never its sentence. No request is
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +21,7 @@ FaultKind = Literal[
     "not_parsed", "no_subobjects", "not_mapped", "wrong_type", "not_an_object", "not_indexed", "no_doc_values",
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
-    "template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
+    "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
     "without_passages", "passages_partial",
 ]
 # fmt: on
@@ -79,9 +80,13 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
+        "{command} puts them into it, or put_index_template in Python",
+    ),
+    "no_template": (
+        "a rollover of {wanted!r} creates an index without our fields, because {found}",
         (
-            "store what build_component_template returns, with the settings of the indices there, and name it in "
-            "composed_of of the index template (docs/rollover.md)"
+            "store a component template and an index template: build_component_template and build_index_template "
+            "return them, es-simhash mapping --component-template and --index-template print them (docs/rollover.md)"
         ),
     ),
     "not_verified": (
@@ -131,18 +136,30 @@ class Fault:
     @property
     def advice(self) -> str:
         """What to do about it, as a sentence for people."""
-        return _SENTENCES[self.kind][1]
+        return self._say(1)
 
     def __str__(self) -> str:
-        return _SENTENCES[self.kind][0].format(field=self.field, found=self.found, wanted=self.wanted)
+        return self._say(0)
+
+    def _say(self, part: int) -> str:
+        command = template_command(self.wanted, self.field)
+        return _SENTENCES[self.kind][part].format(
+            field=self.field, found=self.found, wanted=self.wanted, command=command
+        )
 
 
-def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
+def template_command(name: str, prefix: str) -> str:
+    """Return the command that puts our fields into the index template of *name*, an alias or a data stream."""
+    more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
+    return shlex.join(["es-simhash", "index-template", name, "--install", "--yes", *more])
+
+
+def mapping_error(index: str, faults: Iterable[Fault], *, of: str = "index") -> MappingError:
     """Return the error that names the first of *faults* (at least one) of *index* and carries all of them."""
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
-        f"index {index!r}: {first}{more}: {first.advice}",
+        f"{of} {index!r}: {first}{more}: {first.advice}",
         problems=tuple(map(str, (first, *others))),
         kinds=tuple(each.kind for each in (first, *others)),
     )

@@ -194,7 +194,13 @@ def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str
     mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode")
     if mode is None:
         mode = "synthetic" if flat.get("mode") in _SYNTHETIC_MODES else "stored"
-    return str(mode).lower() == "synthetic" or str(flat.get("derived_source.enabled")).lower() == "true"
+    return str(mode).lower() == "synthetic" or has_derived_source(index_settings)
+
+
+def has_derived_source(index_settings: Mapping[str, Any]) -> bool:
+    """Return whether ``_source`` is OpenSearch's derived source, which takes no field alias."""
+    flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
+    return str(flat.get("derived_source.enabled")).lower() == "true"
 
 
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.arguments import check_choice, check_name
+from es_simhash.arguments import check_choice, check_server_name
 from es_simhash.errors import InvalidInputError, PipelineError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Context, Resolved
@@ -26,8 +26,6 @@ from es_simhash.writes.targets_flow import put_fields
 UseAs: TypeAlias = Literal["default", "final"]
 
 BAD_REQUEST, NOT_FOUND = 400, 404
-# In a request they end the name, or make it a pattern or a list.
-_NOT_IN_NAMES = frozenset("*,/\\?# ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def put_pipeline(
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
-    name = f"{context.prefix}-fingerprints" if name is None else _check_pipeline_name(name)
+    name = f"{context.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
     resolved = yield from resolve_index(context, index)
     settings = agree(resolved, context)
     text_fields = _text_fields_of(resolved)
@@ -126,13 +124,6 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
             "Python, and report this with the versions of the server and its Java",
             kind="differs",
         )
-
-
-def _check_pipeline_name(name: str) -> str:
-    """Return *name* if it means one pipeline in every request: servers read a star or a comma as several."""
-    if set(check_name("name", name)) & _NOT_IN_NAMES:
-        raise InvalidInputError(f"name {shorten(name)} cannot be that of a pipeline: use letters, digits, '-' and '_'")
-    return name
 
 
 def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:

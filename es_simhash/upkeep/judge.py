@@ -2,8 +2,7 @@
 Decides which fingerprint the text of a document has now, and which update the document needs. No request is made.
 
 Also what a backfill remembers: its counts, and a checkpoint of the versions it has processed. That takes eight bytes of
-memory for each version. The file has one line of JSON with its purpose, then these bytes. An incomplete entry at the
-end, which a killed run leaves, is ignored.
+memory for each version, and as many of the file.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
@@ -28,6 +27,9 @@ from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.setup_flow import Target
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, UNREADABLE, versioned_header
 from es_simhash.writes.operations import Failure, Operation, Outcome
+
+if TYPE_CHECKING:
+    from es_simhash.journal import Journal
 
 Document = Mapping[str, Any]
 
@@ -248,21 +250,18 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._fresh: set[int] = set()
-        self._file: BinaryIO | None = None
+        self._journal: Journal | None = None
         if path is None:
             return
-        file = Path(path)
-        header = json.dumps({"es_simhash": "backfill", **purpose}, sort_keys=True).encode() + b"\n"
-        held = file.read_bytes() if file.exists() else b""
-        if held and not held.startswith(header):
-            raise InvalidInputError(f"{file} is not a checkpoint of this backfill: name another file")
-        whole = held[len(header) :]
-        whole = whole[: len(whole) // 8 * 8]
-        self._sorted = np.unique(np.frombuffer(whole, "<u8").astype(np.uint64))
-        self._file = file.open("r+b" if held else "w+b")
-        self._file.write(header if not held else b"")
-        self._file.seek(len(header) + len(whole))
-        self._file.truncate()
+        from es_simhash.journal import Journal  # noqa: PLC0415 -- sqlite3
+
+        refusal = f"{path} is not a checkpoint of this backfill: name another file"
+        self._journal = Journal(Path(path), "backfill", purpose, refusal=refusal)
+        if self._journal.values != json.loads(json.dumps(purpose)):
+            self.close()
+            raise InvalidInputError(refusal)
+        held = self._journal.read_added()
+        self._sorted = np.unique(np.frombuffer(held[: len(held) // 8 * 8], "<u8").astype(np.uint64))
 
     def __len__(self) -> int:
         return len(self._sorted) + len(self._fresh)
@@ -277,9 +276,8 @@ class Checkpoint:
 
     def add(self, keys: Sequence[int], *, keep: bool = True) -> None:
         """Add *keys*; with *keep*, also to the file, for a later run."""
-        if keep and self._file is not None:
-            self._file.write(np.array(keys, "<u8").tobytes())
-            self._file.flush()
+        if keep and keys and self._journal is not None:
+            self._journal.add(np.array(keys, "<u8").tobytes())
         self._fresh.update(keys)
         if len(self._fresh) > _FRESH:
             fresh = np.fromiter(self._fresh, np.uint64, len(self._fresh))
@@ -287,9 +285,9 @@ class Checkpoint:
             self._fresh.clear()
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
 
 
 # Time to write one document, for the forecast of a dry run; measured by bench/backfill.py.

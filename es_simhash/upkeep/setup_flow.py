@@ -107,16 +107,25 @@ def create_index(
 
 def _try_body(index: str, body: Mapping[str, Any]) -> Flow[None]:
     """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
-    # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
-    template = {"index_patterns": ["es-simhash-dry-run"], "priority": 2**40, "template": body}
     try:
-        yield Call("simulate_template", {"body": template})
+        yield from simulate({"template": body}, f"index {shorten(index)}")
     except Exception as error:
-        if status_of(error) == 400:
-            said = f"the server would refuse index {shorten(index)} ({_reason(error)})"
-            raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
         if status_of(error) not in (401, 403, 404, 405):
             raise
+
+
+def simulate(template: Mapping[str, Any], what: str) -> Flow[Mapping[str, Any]]:
+    """Return what a new index of *template* would have; raise InvalidInputError if the server would refuse *what*."""
+    # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
+    body = {**template, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
+    try:
+        answer: Mapping[str, Any] = yield Call("simulate_template", {"body": body})
+    except Exception as error:
+        if status_of(error) != 400:
+            raise
+        said = f"the server would refuse {what} ({_reason(error)})"
+        raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
+    return answer["template"]  # type: ignore[no-any-return]
 
 
 def _reason(error: BaseException) -> str:

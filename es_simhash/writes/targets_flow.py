@@ -120,25 +120,27 @@ def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> F
 
 def _check_next(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
     """Refuse an alias or data stream whose next index would lack our fields: only a template can add them there."""
-    streams = ((yield from _ask("get_data_stream", index)) or {}).get("data_streams")
+    streams = ((yield from ask_about("get_data_stream", index)) or {}).get("data_streams")
     if streams:
         name = streams[0].get("template") or ""
         template = f"index template {name!r}"
-        simulated = yield from _ask("simulate_template", name)
+        simulated = yield from ask_about("simulate_template", name)
     else:
-        created = next_index((yield from _ask("get_alias", index)) or {}, index)
+        created = next_index((yield from ask_about("get_alias", index)) or {}, index)
         if created is None:
             return
         template = f"the index template for {created!r}"
-        simulated = yield from _ask("simulate_index", created)
+        simulated = yield from ask_about("simulate_index", created)
+    if simulated is not None and not simulated.get("template"):
+        raise mapping_error(
+            index, [Fault("no_template", context.prefix, found=f"{template} does not exist", wanted=index)]
+        )
     if simulated is not None and (reason := _judge_template(context, simulated, template, settings)):
         raise mapping_error(index, [Fault("template", context.prefix, found=reason, wanted=index)])
 
 
 def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
     """Return why an index made by *template* would lack our fields; empty if it has them."""
-    if not simulated.get("template"):
-        return f"{template} does not exist"
     mapping = simulated["template"].get("mappings") or {}
     if find_faults(mapping, prefix=context.prefix):
         return f"{template} does not map them"
@@ -163,12 +165,25 @@ def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
+def find_write_index(index: str, names: Iterable[str]) -> Flow[str]:
+    """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
+    if all(name.startswith(".ds-") for name in names):
+        return last_generation(names)
+    try:
+        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
+    except Exception as error:
+        if status_of(error) not in (401, 403, 404):
+            raise
+        return ""
+    return write_index(answer, index) or ""
+
+
 def last_generation(names: Iterable[str]) -> str:
     """Return the last backing index of a data stream; names differ before the number by date and product."""
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 
 
-def _ask(api: str, name: str) -> Flow[dict[str, Any] | None]:
+def ask_about(api: str, name: str) -> Flow[dict[str, Any] | None]:
     """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
     try:
         answer: dict[str, Any] = yield Call(api, {"name": name})

@@ -1,16 +1,15 @@
 """The checkpoint of an ingest of files: whole or refused, with one clear line; and records from where it stands."""
 
 import gzip
-import json
+from contextlib import closing
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 from es_simhash import InvalidInputError
-from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.output import Tracker
 from es_simhash.cli.records import Reader
+from es_simhash.ingest.checkpoint_flow import IndexIdentity, IngestCheckpoint, Position
 from es_simhash.ingest.written import Written
 
 PURPOSE = {"index": "news", "id_field": None}
@@ -23,10 +22,17 @@ def begun(tmp_path):
     source.write_text('{"n": 1}\n{"n": 2}\n')
     path = tmp_path / "checkpoint"
 
-    def open_it(purpose=PURPOSE, files=(str(source),)):
-        return IngestCheckpoint(str(path), purpose, files)
+    opened = []
 
-    return path, source, open_it
+    def open_it(purpose=PURPOSE, files=(str(source),)):
+        for each in opened:
+            each.close()  # as the end of its process does
+        opened.append(IngestCheckpoint(str(path), purpose, files))
+        return opened[-1]
+
+    yield path, source, open_it
+    for each in opened:
+        each.close()
 
 
 def test_it_goes_on_with_the_same_ids(begun):
@@ -45,14 +51,15 @@ def test_it_goes_on_with_the_same_ids(begun):
 def test_ids_of_two_runs_differ(begun):
     """Otherwise the same file ingested again on purpose would replace its own documents."""
     path, _, open_it = begun
-    first = open_it().id_for(0, 1)
+    with closing(open_it()) as saved:
+        first = saved.id_for(0, 1)
     path.unlink()
     assert open_it().id_for(0, 1) != first
 
 
 def test_another_index_under_the_same_name_is_refused(begun):
     """A rollover adds an index behind the name, and is none of that; what is not known is not refused."""
-    path, _, open_it = begun
+    open_it = begun[2]
     open_it().record_index(IndexIdentity("first", frozenset({"first"})))
     for now in (
         None,
@@ -65,10 +72,6 @@ def test_another_index_under_the_same_name_is_refused(begun):
     for now in (IndexIdentity("other", frozenset({"other"})), IndexIdentity(None, frozenset())):
         with pytest.raises(InvalidInputError, match="news"):
             open_it().check_index(now)
-    content = json.loads(path.read_text())
-    assert content.pop("index_uuid") == "first"
-    path.write_text(json.dumps(content))  # as an earlier version wrote it
-    open_it().check_index(IndexIdentity("other", frozenset({"other"})))
 
 
 @pytest.mark.parametrize(
@@ -104,33 +107,6 @@ def test_other_files_are_refused(begun, tmp_path):
     other.write_text("")
     with pytest.raises(InvalidInputError, match="files"):
         open_it(files=(str(other),))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(data=st.data())
-def test_a_file_that_is_something_else_is_refused(begun, data):
-    """Cut short, altered or of another kind: one of our errors, and the file stays as it is."""
-    path, _, open_it = begun
-    path.unlink(missing_ok=True)
-    open_it()
-    content = path.read_bytes()
-    held = json.loads(content)
-    kind = data.draw(st.sampled_from(["cut", "lost", "odd", "version"]))
-    if kind == "cut":
-        content = content[: data.draw(st.integers(0, len(content) - 3))]
-    elif kind == "lost":
-        del held[data.draw(st.sampled_from(sorted(held.keys() - {"index_uuid"})))]
-        content = json.dumps(held).encode()
-    elif kind == "version":
-        content = json.dumps(held | {"version": 2}).encode()
-    else:
-        odd = data.draw(st.sampled_from([None, 1, "x", [], {}, {"file": -1}, {"line": "1"}, {"counts": []}]))
-        held[data.draw(st.sampled_from(["position", "files"]))] = odd if odd != [] else [1]
-        content = json.dumps(held).encode()
-    path.write_bytes(content)
-    with pytest.raises(InvalidInputError):
-        open_it()
-    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("compress", [False, True])

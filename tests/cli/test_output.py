@@ -14,7 +14,7 @@ from es_simhash import SchemeError
 from es_simhash.cli import connect as connecting
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, error, print_failures, print_json, print_line, to_json, visible
+from es_simhash.cli.output import Tracker, error, for_shell, print_failures, print_json, print_line, to_json, visible
 from es_simhash.cli.tables import print_table
 from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
@@ -131,11 +131,16 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
 
 
 def test_a_rollover_without_our_fields_names_what_helps():
-    """No command changes a template, so neither check nor create --existing is named."""
-    fault = Fault("template", "simhash", found="index template 'logs' does not map them", wanted="logs")
-    said = describe(mapping_error("logs", [fault]))
-    assert "mapping --component-template prints that component" in said
-    assert "composed_of of the index template" in said
-    assert "check" not in said
-    assert "--existing" not in said
+    """The command that changes the template, or those that print one; neither check nor create --existing."""
+    said = []
+    for kind in ("template", "no_template"):
+        fault = Fault(kind, "simhash", found="index template 'logs' does not map them", wanted="logs")
+        said.append(for_shell(describe(mapping_error("logs", [fault]))))
+    assert said[0].endswith(": es-simhash index-template logs --install --yes puts them into it")
+    assert "es-simhash mapping --component-template and --index-template print them" in said[1]
+    assert not any(word in each for each in said for word in ("check", "--existing", "build_"))
+    fault = Fault("template", "body_hash", wanted="it's logs")
+    assert fault.advice.startswith(
+        """es-simhash index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
+    )
     assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))

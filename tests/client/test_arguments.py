@@ -310,6 +310,7 @@ def usable(tmp_path):
     """Arguments that can be used, by name."""
     return {
         "index": "news",
+        "name": "news",
         "id": "1",
         "first": "1",
         "second": "2",

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
-from es_simhash import SimHashClient
+from es_simhash import SimHashClient, build_mapping
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
 from es_simhash.lookup import options as request
@@ -71,6 +71,8 @@ USES = {
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "pipeline --install": ("grouped", "pipeline INDEX --install --name INDEX --use-as final"),
     "pipeline --dry-run": ("shared", "pipeline INDEX --install --name INDEX --use-as final --dry-run"),
+    "index-template": ("template", "index-template INDEX"),
+    "index-template --install --yes": ("template", "index-template INDEX --install --yes"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
     "follow --dry-run": ("shared", "follow INDEX --dry-run"),
@@ -147,7 +149,8 @@ def index(secured, use, shared):
         return
     name = f"rights-{uuid.uuid4().hex}"
     yield name
-    ask(secured, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+    ask(secured, "DELETE", f"/{name}-000001,{name}-state?ignore_unavailable=true")
+    ask(secured, "DELETE", f"/{name}?ignore_unavailable=true")
 
 
 @pytest.fixture
@@ -183,6 +186,11 @@ def prepare(secured, run, index, state):
         made = run("ingest INDEX - --create -t body -d 12", *secured.login)
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")
+    if state == "template":
+        body = {"index_patterns": [f"{index}-*"], "priority": 900}
+        ask(secured, "PUT", f"/_index_template/{index}", body)
+        ask(secured, "PUT", f"/{index}-000001", {"mappings": build_mapping(text_field="body")})
+        ask(secured, "PUT", f"/{index}-000001/_alias/{index}", {"is_write_index": True})
     if state == "planned":
         made = run("plan INDEX --out PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output

@@ -1,4 +1,4 @@
-"""``es-simhash create``, ``remove-fields`` and ``pipeline``: what an index needs, added or removed."""
+"""``es-simhash create``, ``remove-fields``, ``index-template`` and ``pipeline``: what an index needs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from es_simhash.cli.output import (
     count,
     dry_run_ending,
     failures_as_json,
+    note,
     print_failures,
     print_json,
     print_line,
@@ -145,6 +146,47 @@ def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, a
         print_line(f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}")
     print_failures(removed.failures)
     return 1 if removed.failures else 0
+
+
+@options.manual(
+    "es-simhash index-template news",
+    "es-simhash index-template news --install",
+    "es-simhash index-template news --install --yes",
+    "es-simhash index-template news --json",
+)
+@click.argument("name")
+@options.text_field
+@click.option("--install", is_flag=True, help="Store the template on the server; needs --yes.")
+@click.option(
+    "-y", "--yes", is_flag=True, help="With --install: do it. Without --yes the command says what it would do."
+)
+@options.scheme
+@options.target
+def index_template(
+    name: str, text_field: tuple[str, ...], target: Target, *, install: bool, yes: bool, as_json: bool
+) -> None:
+    """
+    Put the fields into the index template of NAME, so that what a rollover creates has them.
+
+    NAME is an alias or a data stream, whose template is looked up, or an index template. The difference is shown. New
+    indices record what the indices there do; --text-field and --scheme are for a template without indices. No server
+    writes a template on condition: with --yes, let nobody else change it at the same time.
+    """
+    if yes and not install:
+        raise click.UsageError("--yes goes with --install: pass both to store the template")
+    with connect(target, name) as connection:
+        change = connection.simhash.put_index_template(name, text_field=text_field, dry_run=not yes)
+    if as_json:
+        print_json({**change.to_dict(), "changed": change.before != change.after})
+    elif change.before == change.after:
+        print_line(f"index template {change.name} gives new indices the fields already; nothing to store")
+    else:
+        for line in change.difference.splitlines():
+            print_line(line)
+        hint = "--yes" if install else "--install --yes"
+        undone = f"would change index template {change.name}; nothing changed, pass {hint} to do it"
+        print_line(f"stored index template {change.name}" if yes else undone)
+        note("no server writes a template on condition: a change that somebody else makes meanwhile is lost")
 
 
 _NAME = "simhash-fingerprints"

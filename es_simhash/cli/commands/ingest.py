@@ -14,12 +14,12 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
-from es_simhash.cli.ingest_checkpoint import IndexIdentity, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
 from es_simhash.cli.records import STDIN, Format, Reader
+from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
 
@@ -142,14 +142,16 @@ def command(
     purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
-    reader = Reader(files, format=format_, start=(start.file, start.line))
     with ExitStack() as stack:
+        if saved:
+            stack.callback(saved.close)
+        reader = Reader(files, format=format_, start=(start.file, start.line))
         connection = stack.enter_context(connect(target, index))
         before: WrittenBefore | None = None
         if saved:
-            now = IndexIdentity.read(connection.client, index)
+            now = connection.run(read_identity(index))
             saved.check_index(now)
-            before = WrittenBefore(connection, index, now, saved, prefix=target.prefix)
+            before = WrittenBefore(index, now, saved, prefix=target.prefix)
         if start.is_finished:
             return _say_finished(index, start, checkpoint, as_json=as_json)
         tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
@@ -161,11 +163,11 @@ def command(
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
-            saved.record_index(IndexIdentity.read(connection.client, index))
+            saved.record_index(connection.run(read_identity(index)))
         if start.lines:
             note(f"going on after {count(start.lines, 'line')}")
         end = None if limit is None else skip + limit
-        actions = IngestActions(islice(reader, skip, end), id_field, saved, before)
+        actions = IngestActions(islice(reader, skip, end), id_field, saved, before, connection)
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:

@@ -102,6 +102,7 @@ class GroupingMethods(SyncBase):
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
         memory_file: str | PathLike[str] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[Written, None, None]:
@@ -184,6 +185,10 @@ class GroupingMethods(SyncBase):
                 A file in which these fingerprints are left for the next ingest, which then reads only what changed
                 since. It is readable by its owner alone, and read anew where it does not fit the index. A file that is
                 there is used at once, also with ``"auto"``.
+            checkpoint:
+                File that records, after each batch, how many *documents* are dealt with. A later run with the same
+                file leaves them out: give it the same documents in the same order. A document without an id gets one
+                that is the same in each run, so that one that is sent again after a kill is not doubled.
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:
@@ -212,6 +217,7 @@ class GroupingMethods(SyncBase):
             op_type=op_type,
             lookup=LookupRequest(lookups, memory_bytes, memory_file),
             contained=contained,
+            checkpoint=checkpoint,
         )
         sizes = IngestSizes(documents=batch)
         return self._feed(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.upkeep.follow_options import FollowReport
     from es_simhash.upkeep.judge import BackfillProgress
     from es_simhash.upkeep.remove_flow import RemovedFields
+    from es_simhash.upkeep.template_flow import TemplateChange
 
 
 class UpkeepMethods(SyncBase):
@@ -94,6 +95,35 @@ class UpkeepMethods(SyncBase):
             self._context, index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
         )
         return self._run(flow)
+
+    def put_index_template(
+        self, name: str, *, text_field: str | Sequence[str] = (), dry_run: bool = False
+    ) -> TemplateChange:
+        """
+        Put our fields into an index template that exists, so that the next index of an alias or data stream has them.
+
+        New indices record what the indices there do, except the grouping, which :meth:`ingest` records. Everything else
+        of the template stays. No server writes a template on condition: what somebody else changes between the last
+        reading and the writing, a few milliseconds, is lost.
+
+        Args:
+            name:
+                An alias or data stream, whose template is looked up: of those that match the name of its next index
+                the one with the highest priority. Or the name of an index template.
+            text_field:
+                Field or fields that the text comes from, where no index records them.
+            dry_run:
+                Store nothing, and return what would change. The server simulates that, so it refuses what it would
+                refuse later.
+
+        Raises:
+            MappingError: If the template uses the prefix for something else, if there is no template, or if somebody
+                else changes it meanwhile.
+            InvalidInputError: If a program manages the template, if it is a legacy one, or if no text field is known.
+        """
+        from es_simhash.upkeep.template_flow import put_index_template
+
+        return self._run(put_index_template(self._context, name, text_field, dry_run=dry_run))
 
     def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False

@@ -1,0 +1,116 @@
+"""
+What a long work has done, in a file, so that another run goes on after a stop, a kill or a crash.
+
+The file is an sqlite3 database. A change is whole or absent, and no kill takes it back. While the journal is open, and
+after a kill, sqlite3 has a second file beside it, with ``-wal`` at the end of its name: it belongs to the first one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from es_simhash.errors import InvalidInputError
+
+# Version 1 had a form of its own for each kind.
+VERSION = 2
+_VERSION_1 = (b'{\n "format": "es-simhash-ingest"', b'{"es_simhash": "backfill"')
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION = 0x65735F73  # tells it from the databases of others, which are never opened
+_TABLE = "CREATE TABLE entries (name TEXT UNIQUE, value CHECK (typeof(value) = iif(name IS NULL, 'blob', 'text')))"
+
+
+class Journal:
+    """
+    JSON *values* by name, and bytes that are only added; *begun*: the values of a new journal.
+    A file that is no whole journal of this *kind* is refused with the sentence *refusal*. *is_synced*: changes survive
+    a crash of the machine too.
+    """
+
+    def __init__(
+        self, path: Path, kind: str, begun: Mapping[str, Any], *, refusal: str, is_synced: bool = False
+    ) -> None:
+        self._path = path
+        with path.open("a+b") as file:  # makes the file, with the errors of the system
+            file.seek(0)
+            head = file.read(72)
+        if head.startswith(_VERSION_1):
+            raise self._other_version(1)
+        if head and (head[:16], head[68:]) != (_MAGIC, _APPLICATION.to_bytes(4, "big")):
+            raise InvalidInputError(refusal)
+        self._database = sqlite3.connect(path.absolute(), timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self.is_new = self._begin({"kind": kind, **begun}, "FULL" if is_synced else "NORMAL")
+            self.values = self._read(kind)
+        except InvalidInputError:
+            self.close()
+            raise
+        except (sqlite3.Error, ValueError, LookupError, RecursionError) as error:
+            self.close()
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                refusal = f"{path} is used by another run: wait for its end, or name another file"
+            raise InvalidInputError(refusal) from error
+
+    def put(self, name: str, value: Any) -> None:
+        """Replace the value with this *name*."""
+        self._write("INSERT OR REPLACE INTO entries VALUES (?, ?)", name, json.dumps(value))
+
+    def add(self, part: bytes) -> None:
+        """Add *part* to what :meth:`read_added` returns."""
+        self._write("INSERT INTO entries VALUES (NULL, ?)", part)
+
+    def read_added(self) -> bytes:
+        return b"".join(part for (part,) in self._database.execute("SELECT value FROM entries WHERE name IS NULL"))
+
+    def close(self) -> None:
+        """Let another run use the file."""
+        self._database.close()
+
+    def _begin(self, values: Mapping[str, Any], synchronous: str) -> bool:
+        """Put *values* into a new file, in one step; return whether it is new."""
+        execute = self._database.execute
+        execute("PRAGMA locking_mode=EXCLUSIVE")
+        execute("BEGIN IMMEDIATE")
+        is_new = not execute("SELECT 1 FROM sqlite_master").fetchall()
+        if is_new:
+            execute(f"PRAGMA application_id={_APPLICATION}")
+            execute(f"PRAGMA user_version={VERSION}")
+            execute(_TABLE)
+            rows = [(name, json.dumps(value)) for name, value in values.items()]
+            self._database.executemany("INSERT INTO entries VALUES (?, ?)", rows)
+        execute("COMMIT")
+        execute("PRAGMA journal_mode=WAL")
+        execute(f"PRAGMA synchronous={synchronous}")
+        return is_new
+
+    def _read(self, kind: str) -> dict[str, Any]:
+        """Return the values of a whole journal of this *kind*; nothing else is in it, such as a trigger."""
+        execute = self._database.execute
+        (version,) = execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            raise self._other_version(version)
+        tables = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        if tables != [(_TABLE,)] or execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            raise ValueError(tables)
+        rows = execute("SELECT name, value FROM entries WHERE name IS NOT NULL").fetchall()
+        values = {name: json.loads(value) for name, value in rows}
+        if values.pop("kind") != kind:
+            raise ValueError(kind)
+        return values
+
+    def _write(self, statement: str, *values: Any) -> None:
+        try:
+            self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, str(error), os.fspath(self._path)) from error
+
+    def _other_version(self, version: int) -> InvalidInputError:
+        return InvalidInputError(
+            f"checkpoint {self._path} has version {version}, and this program reads {VERSION}: continue with the "
+            "program that began, or name a new file and begin anew"
+        )
