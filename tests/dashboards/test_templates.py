@@ -1,4 +1,4 @@
-"""The JSON files of the packs: what their placeholders and their three keys mean, and that nothing in them is unused."""
+"""The JSON files of the packs: what their placeholders and keys mean, and that each part is used."""
 
 import json
 import re
