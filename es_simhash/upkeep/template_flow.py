@@ -124,6 +124,8 @@ def _find_template(context: Context, name: str) -> Flow[tuple[str, str | None]]:
     fitting = [each for each, body in templates.items() if _matches(created, body["index_patterns"])]
     if not fitting:
         yield from _refuse_legacy(created)
+        if not aliases:
+            raise InvalidInputError(f"there is no alias, data stream or index template {name!r}: check the name")
         raise mapping_error(
             name, [Fault("no_template", context.prefix, found=f"no index template matches {created!r}", wanted=name)]
         )
@@ -163,7 +165,10 @@ def _refuse_managed(name: str, template: Mapping[str, Any]) -> None:
 
 def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: str = "") -> None:
     if faults := [each for each in find_faults(mapping, prefix=prefix) if each.kind != but]:
-        raise mapping_error(name, faults, of="index template")
+        raise InvalidInputError(
+            f"index template {name!r} does not fit: {faults[0]}: correct that there or in its components, or use another "
+            "prefix"
+        )
 
 
 def _read_template(name: str) -> Flow[dict[str, Any]]:
