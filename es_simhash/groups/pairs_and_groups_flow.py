@@ -22,6 +22,7 @@ from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, read_present_settings, read_settings_by_index, resolve_index
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Preset
@@ -41,7 +42,7 @@ STEP = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Record):
     """
     Two near-duplicates.
 
@@ -64,6 +65,8 @@ class Pair:
             Similarity of their texts by the measure asked for; ``None`` where texts were not compared.
     """
 
+    _OPTIONAL = "routing other_routing similarity"
+
     id: str
     index: str
     other_id: str
@@ -72,10 +75,6 @@ class Pair:
     routing: str | None = None
     other_routing: str | None = None
     similarity: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pair as plain JSON values."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 def pairs(

@@ -176,7 +176,7 @@ def read_touched(
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
     yield from _read(index, query, seeds)
-    lost = set((yield from lost_canonicals(index, fields)) if may_lack else [])
+    lost = set((yield from lost_canonicals(index, fields, grouped_only=True)) if may_lack else [])
     lookups = GroupLookups(
         context, index, (yield from read_index_settings(context, index)), max_distance=grouping.max_distance
     )
@@ -184,7 +184,9 @@ def read_touched(
     named: set[str] = set()
     while unread := (seeds.matching | lost) - named:
         for ids in _parts(sorted(unread), BUCKETS):
-            yield from _read(index, {"terms": {fields.duplicate_of: ids}}, seeds)
+            # Several documents may share an id, in other indices or shards: all of them are read in the end.
+            clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
+            yield from _read(index, {"bool": {"should": clauses}}, seeds)
         named |= unread
         yield from _flood(lookups, seeds)
     for part in _parts(sorted(seeds.ids), BUCKETS):
@@ -247,9 +249,16 @@ def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]
     return found
 
 
-def lost_canonicals(index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset()) -> Flow[list[str]]:
-    """Return the ids that documents name as their canonical, and that are missing or no canonicals."""
+def lost_canonicals(
+    index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+) -> Flow[list[str]]:
+    """
+    Return the ids that documents name as their canonical, and that are missing or no canonicals.
+
+    With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
+    """
     lost: list[str] = []
+    grouped = [{"exists": {"field": fields.group}}] if grouped_only else []
     after: Any = None
     while True:
         source = {"sources": [{"id": {"terms": {"field": fields.duplicate_of}}}], "size": BUCKETS}
@@ -264,7 +273,7 @@ def lost_canonicals(index: Index, fields: Fields, *, doubted: AbstractSet[str] =
             return lost
         query = {
             "bool": {
-                "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}],
+                "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}, *grouped],
                 "must_not": [{"exists": {"field": fields.duplicate_of}}],
             }
         }

@@ -30,6 +30,7 @@ from es_simhash.hashing.characters import (
     to_codes,
 )
 from es_simhash.hashing.winnowing import GRAM, LETTER, normalise_with_positions, run_ends, run_hashes, worth_sums
+from es_simhash.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,18 +115,15 @@ _ADVICE = "give a file that es-simhash boilerplate wrote"
 
 
 @dataclass(frozen=True, slots=True)
-class MaskPassage:
+class MaskPassage(Record):
     """A passage of template text, and how many of the counted documents, of one *source* or of all, have it."""
+
+    _OPTIONAL = "documents share source"
 
     text: str
     documents: int | None = None
     share: float | None = None
     source: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the values that are known, as plain JSON."""
-        values = {"text": self.text, "documents": self.documents, "share": self.share, "source": self.source}
-        return {name: value for name, value in values.items() if value is not None}
 
 
 def mask_json(passages: Iterable[MaskPassage]) -> str:

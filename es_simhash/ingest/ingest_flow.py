@@ -7,8 +7,9 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
@@ -80,7 +81,7 @@ def ingest(
         if options.on_duplicate is None:
             yield from check_shards(index)
         else:
-            total = len(documents) if isinstance(documents, Sized) else 0
+            total = length_hint(documents)
             grouper = yield from _make_grouper(
                 context, index, target, source, options.on_duplicate, options, sizes, total
             )

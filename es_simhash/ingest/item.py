@@ -34,6 +34,7 @@ from es_simhash.mapping.fields import (
     read_values,
     without_fingerprint,
 )
+from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
 
@@ -150,16 +151,12 @@ _GROUPED = frozenset(GROUPED)
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class Container(Record):
     """A document that contains another one; *share* is the share of the other one's shingles that it has."""
 
     id: str
     index: str
     share: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return {"id": self.id, "index": self.index, "share": self.share}
 
 
 @dataclass(slots=True)

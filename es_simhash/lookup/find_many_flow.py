@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
@@ -307,14 +308,14 @@ def _look_each_up(
         raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     if options.plan is not None and request.lookups == "memory":
         raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
-    given: Iterable[Any] = (fingerprints if texts is None else texts) or ()
+    given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     try:
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
         yield from take([check_complete(unknown, options.on_incomplete) for _ in given])
         return
-    memory = MemoryLookups(request, len(given) if isinstance(given, Sized) else None)
+    memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):

@@ -58,7 +58,7 @@ class MemoryFile:
     scheme: Mapping[str, Any]
 
     def read(self) -> Kept | None:
-        """Return what the file holds, its fingerprints mapped into memory; ``None`` where it cannot be believed."""
+        """Return what the file holds, with its fingerprints; ``None`` where it cannot be believed."""
         try:
             return self._read()
         except FileNotFoundError:
@@ -90,7 +90,8 @@ class MemoryFile:
                 raise UnusableFileError("it was cut, or something was added to it")
             values: NDArray[np.uint64] = np.empty(0, "<u8")
             if count:
-                values = np.memmap(file, "<u8", mode="r", offset=len(line), shape=(count,))
+                file.seek(len(line))
+                values = np.fromfile(file, "<u8", count)  # not mapped: the file may be written over, or cut
         if header.pop("digest") != _digest(header, values):
             raise UnusableFileError("it was changed since it was written")
         shards = {Shard(*each[:4]): int(each[4]) for each in header["shards"]}

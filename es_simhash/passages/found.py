@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.protocol import Key
@@ -14,7 +15,7 @@ ROW = ("id", "index", "routing", "contained", "contains", "similarity", "start",
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Record):
     """
     A run of text that the text asked for shares with a document, in characters of the two original texts.
 
@@ -32,7 +33,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Record):
     """
     One document of which a part stands in the text asked for, or the reverse.
 
@@ -54,6 +55,8 @@ class Overlap:
             The document's ``_routing``, where it was indexed with one.
     """
 
+    _OPTIONAL = "routing"
+
     id: str
     index: str
     contained: float
@@ -72,18 +75,6 @@ class Overlap:
         """The place among others: by the larger share, then by similarity, then by index, id and routing."""
         larger = max(self.contained, self.contains)
         return -larger, -self.similarity, self.index, self.id, self.routing or ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        plain: dict[str, Any] = {
-            "id": self.id,
-            "index": self.index,
-            "contained": self.contained,
-            "contains": self.contains,
-            "similarity": self.similarity,
-            "passages": [{name: getattr(each, name) for name in Passage.__slots__} for each in self.passages],
-        }
-        return plain if self.routing is None else plain | {"routing": self.routing}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat row for each passage; one row without a passage if there are none."""

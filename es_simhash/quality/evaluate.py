@@ -22,6 +22,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_sc
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.quality.known_pairs import Truth
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Measure, Preset, TextMeasure, Unit, check_bound, compare_pairs, get_preset
@@ -72,13 +73,15 @@ def plot_report(report: Report, path: str | Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Record):
     """
     Recall and precision of reported pairs, with their counts.
 
     *positives*: known pairs at or above the similarity that counts. *found*: those of them among the *reported* pairs.
     *forgiven*: reported pairs that are at most 0.1 below a positive, positives included.
     """
+
+    _NAMES = "recall precision precision_forgiving positives reported"
 
     positives: int
     reported: int
@@ -99,16 +102,6 @@ class Evaluation:
     def precision_forgiving(self) -> float | None:
         """Share of the reported pairs at most 0.1 below a positive; ``None`` where none is reported."""
         return self.forgiven / self.reported if self.reported else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return shares and counts as plain JSON values."""
-        return {
-            "recall": self.recall,
-            "precision": self.precision,
-            "precision_forgiving": self.precision_forgiving,
-            "positives": self.positives,
-            "reported": self.reported,
-        }
 
 
 @dataclass(frozen=True, slots=True)

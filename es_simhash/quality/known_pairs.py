@@ -8,7 +8,7 @@ user's files are read by the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.options import measure_of
+from es_simhash.record import Record
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, TextMeasure
 
 
@@ -170,7 +171,7 @@ class RealPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Record):
     """A share from 0 to 1, estimated from a sample, with its 95 % confidence interval."""
 
     share: float
@@ -179,7 +180,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class PresetSample:
+class PresetSample(Record):
     """
     What a preset would remove, estimated from a sample of documents.
 
@@ -197,10 +198,6 @@ class PresetSample:
     removed: Estimate
     pairs: int
     precision: Estimate | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return asdict(self)
 
 
 def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[PresetSample, ...]:

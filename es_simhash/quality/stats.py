@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from es_simhash.errors import count
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 
@@ -91,7 +92,7 @@ class SourceCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSize:
+class GroupSize(Record):
     """
     One of the largest groups; its *id* is that of its canonical, and the canonical counts among *documents*.
 
@@ -101,10 +102,6 @@ class GroupSize:
     id: str
     documents: int
     text: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from es_simhash.arguments import FilePath
+from es_simhash.record import Record
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.records import Archived
 
@@ -15,7 +15,7 @@ _Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Record):
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
     The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
@@ -37,13 +37,9 @@ class Removed:
         """Index and id of the document that it was removed for."""
         return self.canonical_index, self.canonical
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the removal as plain JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
-class History:
+class History(Record):
     """
     What archives say of the documents with one id.
     *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's canonical, and
@@ -60,16 +56,6 @@ class History:
     def __bool__(self) -> bool:
         """Whether the archives know the id at all."""
         return bool(self.removals or self.stands_for)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the history as plain JSON values."""
-        return {
-            "id": self.id,
-            "removals": [[each.to_dict() for each in chain] for chain in self.removals],
-            "stands_for": [each.to_dict() for each in self.stands_for],
-            "cut": dict(self.cut),
-            "is_incomplete": self.is_incomplete,
-        }
 
 
 def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:

@@ -18,6 +18,7 @@ from es_simhash.arguments import check_number
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
+from es_simhash.record import Record
 from es_simhash.removal.records import KeptKind, PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.measures import WORD_SHINGLES, Score
 from es_simhash.transport.protocol import Key
@@ -209,7 +210,7 @@ def check_max_share(share: Any) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """How many documents of a whole would be removed: *removals* of *documents*."""
 
     removals: int
@@ -239,12 +240,14 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True)
-class Guards:
+class Guards(Record):
     """
     The guard rails of a plan, with the numbers that were found when it was made.
     *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*: the
     number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of how many.
     """
+
+    _NAMES = "max_share documents protect values"
 
     max_share: float = DEFAULT_MAX_SHARE
     protect: str | None = None
@@ -260,18 +263,6 @@ class Guards:
             for value, share in self.values.items()
             if share.exceeds(self.max_share)
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the guard rails as plain JSON values."""
-        values = {
-            value: {"removals": each.removals, "documents": each.documents} for value, each in self.values.items()
-        }
-        return {
-            "max_share": self.max_share,
-            "documents": self.documents,
-            "protect": self.protect,
-            "values": values,
-        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Guards:

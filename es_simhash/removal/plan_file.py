@@ -27,6 +27,7 @@ from typing import Any, Self
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.actions import FORMAT
+from es_simhash.record import Record
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
 from es_simhash.removal.may_delete import Guards
 from es_simhash.removal.records import PlannedRemoval, take
@@ -37,13 +38,16 @@ DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class PlanHeader:
+class PlanHeader(Record):
     """
     The first line of a plan.
     *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
     the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
     It is empty in a plan of an earlier version, in one that Spark made, and for date math.
     """
+
+    _NAMES = "at index_uuids view prefix grouping count guards"
+    _OPTIONAL = "view"
 
     index_uuids: Mapping[str, str]
     prefix: str
@@ -57,18 +61,6 @@ class PlanHeader:
     def is_by_containment(self) -> bool:
         """Whether its documents go because others contain them; these may be canonicals of groups."""
         return "contained" in self.grouping
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the header as plain JSON values, without format and version."""
-        return {
-            "at": self.at,
-            "index_uuids": dict(self.index_uuids),
-            **({"view": list(self.view)} if self.view else {}),
-            "prefix": self.prefix,
-            "grouping": dict(self.grouping),
-            "count": self.count,
-            "guards": self.guards.to_dict(),
-        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:

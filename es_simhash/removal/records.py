@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from es_simhash.record import Record
 from es_simhash.transport.protocol import Key
 
 Reason = Literal["similarity", "distance", "contained"]
@@ -26,8 +27,10 @@ def add_detail(sentence: str, detail: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedDocument:
+class PlannedDocument(Record):
     """A document of a plan, as it was then; *fields* are values to show, *cut* names those that are shortened."""
+
+    _OPTIONAL = "cut"
 
     id: str
     index: str
@@ -46,18 +49,6 @@ class PlannedDocument:
     def version(self) -> tuple[int, int]:
         """Sequence number and primary term."""
         return self.seq_no, self.primary_term
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document as plain JSON values."""
-        return {
-            "id": self.id,
-            "index": self.index,
-            "routing": self.routing,
-            "seq_no": self.seq_no,
-            "primary_term": self.primary_term,
-            "fields": dict(self.fields),
-            **({"cut": list(self.cut)} if self.cut else {}),
-        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlannedDocument:
@@ -179,7 +170,7 @@ _SENTENCES: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateResult:
+class DuplicateResult(Record):
     """
     What became of one duplicate; in a dry run, what would become of it.
 
@@ -210,6 +201,9 @@ class DuplicateResult:
             Its routing value, where it has one.
     """
 
+    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing"
+    _OPTIONAL = "routing"
+
     id: str
     index: str
     canonical: str
@@ -230,21 +224,6 @@ class DuplicateResult:
     def reason(self) -> str | None:
         """Why it was kept or restored, as a sentence for people; else ``None``."""
         return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain JSON values."""
-        return {
-            "id": self.id,
-            "index": self.index,
-            "canonical": self.canonical,
-            "canonical_index": self.canonical_index,
-            "distance": self.distance,
-            "similarity": self.similarity,
-            "action": self.action,
-            "kind": self.kind,
-            "reason": self.reason,
-            **({} if self.routing is None else {"routing": self.routing}),
-        }
 
     @classmethod
     def of(
@@ -331,7 +310,7 @@ _RESTORED: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Record):
     """
     What became of one document of an archive; in a dry run, what would become of it.
 
@@ -357,6 +336,9 @@ class Restored:
             What more is known, such as the server's own words.
     """
 
+    _NAMES = "id index action canonical canonical_index kind reason routing"
+    _OPTIONAL = "routing"
+
     id: str
     index: str
     action: RestoredAction
@@ -377,19 +359,6 @@ class Restored:
         if self.action == "differs" and self.kind is None:
             return "another version of it is there, which was not changed"
         return None if self.kind is None else add_detail(_RESTORED[self.kind], self.detail)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain JSON values."""
-        return {
-            "id": self.id,
-            "index": self.index,
-            "action": self.action,
-            "canonical": self.canonical,
-            "canonical_index": self.canonical_index,
-            "kind": self.kind,
-            "reason": self.reason,
-            **({} if self.routing is None else {"routing": self.routing}),
-        }
 
     @classmethod
     def of(

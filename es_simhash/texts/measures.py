@@ -15,6 +15,7 @@ from es_simhash.arguments import check_choice, check_number
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.preprocess import preprocessor
+from es_simhash.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +71,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class TextMeasure:
+class TextMeasure(Record):
     """
     A way to measure how similar two texts are, 0 to 1.
 
@@ -82,6 +83,8 @@ class TextMeasure:
     fingerprints, not here.
     """
 
+    _NAMES = "measure unit"
+
     measure: Measure = "jaccard"
     unit: Unit = "words"
     scheme: Scheme | None = field(default=None, compare=False)
@@ -92,10 +95,6 @@ class TextMeasure:
 
     def __str__(self) -> str:
         return f"{self.measure} of {self.unit}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain JSON values that stand in ``_meta`` and in plans."""
-        return {"measure": self.measure, "unit": self.unit}
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
@@ -65,7 +66,7 @@ def _words(error: Mapping[str, Any]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Record):
     """
     A document that could not be read or changed; *status* is ``None`` if the server refused nothing.
     ``"refused"``: the server refused the write; ``"changed"``: others kept changing it; ``"missing"``: there is no such
@@ -81,10 +82,6 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.index}/{self.id}: {self.reason}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the failure as plain JSON values."""
-        return {"kind": self.kind, "index": self.index, "id": self.id, "reason": self.reason, "status": self.status}
 
 
 @dataclass(slots=True)

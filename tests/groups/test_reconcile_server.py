@@ -136,6 +136,32 @@ def test_since_follows_names_as_well_as_distances(server, index, simhash):
     assert (report.documents, simhash.reconcile(index, since="2020-01-01").changed) == (5, 0)
 
 
+def test_since_follows_ids_that_occur_twice(server, index, simhash):
+    """A change of one document leaves another of its id, in another index, in the group it belongs to."""
+    near, far = texts(1)[0], texts(1, seed=2)[0]
+    for name, documents in (("a", []), ("b", [{"_id": "a", "body": near}, {"_id": "x", "body": near}])):
+        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(f"{index}-{name}", documents, max_distance=3))
+    names = f"{index}-*"
+    simhash.reconcile(names, max_distance=3)
+    moment = datetime.now(UTC)
+    list(simhash.ingest(f"{index}-a", [{"_id": "x", "body": far}]))
+    assert simhash.reconcile(names, since=moment).changed == 0
+    assert stored_groups(read_all(server, f"{index}-b")) == {"a": "a", "x": "a"}
+    assert simhash.reconcile(names, dry_run=True).changed == 0
+
+
+def test_since_finds_a_canonical_that_was_written_anew(server, index, simhash):
+    """Written without its group, it is no canonical: its members are grouped again."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": each, "body": texts(1)[0]} for each in "abc"], max_distance=3))
+    moment = datetime.now(UTC)
+    list(simhash.ingest(index, [{"_id": "a", "body": texts(1, seed=2)[0]}], on_duplicate=None))
+    assert simhash.reconcile(index, since=moment).changed == 3
+    assert stored_groups(read_all(server, index)) == {"a": "a", "b": "b", "c": "b"}
+    assert simhash.reconcile(index, dry_run=True).changed == 0
+
+
 def test_chains_are_components(server, index, simhash):
     """``connected``: every component one group, also by way of ``since``, and what ingest could not join is joined."""
     fill(simhash, server, index, texts(150), max_distance=6, rule="connected")

@@ -208,6 +208,27 @@ def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatc
     assert [each.args[1] for each in caplog.records if "in memory" in each.msg]
 
 
+class Progressing:
+    """As a progress bar around a generator: it has a length by its class, and none in fact."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __len__(self):
+        raise TypeError("'NoneType' object cannot be interpreted as an integer")
+
+
+def test_a_length_that_is_not_known(index, simhash):
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    given = texts(3)
+    documents = Progressing([{"_id": str(number), "body": text} for number, text in enumerate(given)])
+    assert [each.id for each in simhash.ingest(index, documents)] == ["0", "1", "2"]
+    assert len(simhash.find_near_dups_many(index, Progressing(given))) == 3
+
+
 def test_an_index_without_sequence_numbers(elasticsearch, index):
     """Memory is refused there, and "auto" asks the server."""
     client = make_client(elasticsearch)

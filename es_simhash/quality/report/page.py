@@ -16,6 +16,7 @@ from es_simhash.quality.known_pairs import PresetSample
 from es_simhash.quality.report.figures import figures
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
+from es_simhash.record import Record
 from es_simhash.tables.notebook import user_text
 from es_simhash.tables.pages import template
 from es_simhash.texts.measures import PRESETS
@@ -36,7 +37,7 @@ class WhyShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(Record):
     """
     A document of a group that is shown.
 
@@ -45,6 +46,8 @@ class Member:
     compared.
     *source*, *time*: empty if the document has no value.
     """
+
+    _NAMES = "id index length distance similarity source time"
 
     id: str
     index: str
@@ -59,11 +62,6 @@ class Member:
     def is_cut(self) -> bool:
         """Whether only the beginning of the text is here."""
         return self.text is not None and len(self.text) < self.length
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values, without the text."""
-        names = ("id", "index", "length", "distance", "similarity", "source", "time")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class ShownGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReport:
+class IndexReport(Record):
     """
     Everything that a page says about an index.
 
@@ -117,6 +115,8 @@ class IndexReport:
         filter:
             The queries that the counted documents match; empty where all were counted.
     """
+
+    _NAMES = "at version seed filter stats diagnosis presets groups"
 
     stats: Stats
     diagnosis: Diagnosis
@@ -154,19 +154,6 @@ class IndexReport:
             preset_scheme=next(iter(PRESETS.values())).scheme,
             measured=_measured(self, say),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values, without texts."""
-        return {
-            "at": self.at,
-            "version": self.version,
-            "seed": self.seed,
-            "filter": [dict(each) for each in self.filter],
-            "stats": self.stats.to_dict(),
-            "diagnosis": self.diagnosis.to_dict(),
-            "presets": [each.to_dict() for each in self.presets],
-            "groups": [each.to_dict() for each in self.groups],
-        }
 
 
 _LONGEST_TEXT = 400
