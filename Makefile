@@ -56,7 +56,7 @@ lint: $(VENV)/.dev ## Check format, lint and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate_async_client.py --check
+	$(BIN)/python tools/generate_clients.py --check
 
 types: $(VENV)/.dev ## Check types
 	$(BIN)/mypy
@@ -71,8 +71,8 @@ mappings: $(VENV)/.dev ## Write mappings/
 docs: $(VENV)/.dev ## Write docs/cli.md
 	$(BIN)/python tools/generate_cli_docs.py
 
-client: $(VENV)/.dev ## Write the async client from the sync client
-	$(BIN)/python tools/generate_async_client.py
+client: $(VENV)/.dev ## Write both clients from client/methods/
+	$(BIN)/python tools/generate_clients.py
 
 # The date of the commit, so that the same commit gives the same bytes.
 dist sbom: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)

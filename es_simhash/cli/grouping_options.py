@@ -9,6 +9,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
+from es_simhash.cli.output import saying_what_is_recorded
 from es_simhash.cli.parameter_types import BYTES
 from es_simhash.groups.rule import RULES
 from es_simhash.lookup.options import Verification, Verified, measure_of
@@ -154,7 +155,8 @@ def grouping(command: Function) -> Function:
             "per": False if per == "" else per,
             "within": _parse_within(within),
         }
-        return command(grouping=given, **values)
+        with saying_what_is_recorded():
+            return command(grouping=given, **values)
 
     return with_grouping
 

@@ -16,7 +16,7 @@ from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.lookup.near_dups import NearDup, check_hits
 from es_simhash.lookup.options import Verified
-from es_simhash.lookup.query import check_filter, check_source
+from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.verify_flow import FETCH, fetch_texts
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
@@ -199,11 +199,34 @@ class Group(Tabular):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """Which groups are shown, and how: the keyword arguments of the client's method, checked."""
+    """
+    Which groups are shown, and how, checked.
+
+    Args:
+        sort:
+            ``"id"``, or ``"size"``: the groups with the most duplicates first; then the names of all groups are
+            kept in memory.
+        min_size:
+            Fewest documents of a group.
+        filter:
+            A query, or several; only groups of which a document matches all of them. Such a group is whole.
+        source:
+            Fields of the documents to return, or ``True`` for all.
+        preset:
+            A preset: its max_distance and similarity are limits for the members, as they are now.
+        verify:
+            Compare the present texts of members with that of their canonical, and leave out those whose similarity
+            is smaller than this (``True``: that of the preset, else .8; a :class:`Verification`: another measure),
+            or whose text cannot be read. By default texts are not compared, and the groups are what the documents
+            say.
+        contained:
+            Also return, in ``contained`` of each group, the documents that
+            ``tag_duplicates(contained=...)`` has tagged as contained in its canonical.
+    """
 
     sort: Literal["id", "size"] = "id"
     min_size: int = 2
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     source: bool | Sequence[str] = False
     preset: str | Preset | None = None
     verify: Verified | None = None

@@ -12,7 +12,7 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import Options
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats
@@ -54,7 +54,7 @@ class GroupLookups:
     ) -> None:
         names = self._fields = Fields(context.prefix)
         self._patience = Patience(ATTEMPTS)
-        options = Options(
+        options = LookupOptions(
             max_distance=max_distance,
             filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
             source=source or [names.group, names.duplicate_of, names.at],

@@ -246,23 +246,47 @@ class Grouping:
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupingRequest:
     """
     The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
     ``False`` switches *verify*, *per* or *within* off. *default_order* counts where none is asked for or
     recorded. What is given beside *preset* goes before it.
+
+    Args:
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
+            measured together. An explicit max_distance or verify overrides the preset.
+        verify:
+            Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
+            preset, else .8; ``False`` to go by distance alone. A :class:`Verification` for another measure, such
+            as the edit similarity of characters. By default what the index records.
+        max_distance:
+            Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
+            3. The first ingest that groups records these settings in the mapping.
+        rule:
+            ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
+            count.
+        canonical:
+            Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
+            the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
+            ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+        per:
+            A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
+        within:
+            A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
+            that are duplicates of each other. ``False`` for none.
     """
 
-    rule: Rule | None = None
-    max_distance: int | None = None
-    canonical: Canonical | None = None
-    default_order: str = BY_ID
     preset: str | Preset | None = None
     verify: Verified | None = None
+    max_distance: int | None = None
+    rule: Rule | None = None
+    canonical: Canonical | None = None
     per: str | Literal[False] | None = None
-    within: Within | Sequence[str] | Literal[False] | None = None
+    within: tuple[str, str] | Literal[False] | None = None
+    default_order: str = BY_ID
 
     def __post_init__(self) -> None:
         self.put_on(Grouping())  # refuses what cannot be used before a server is asked
@@ -355,6 +379,13 @@ class Resources:
 
     *memory_bytes* is what all threads together sort at once; fingerprints, ids and the pairs of a grouping need
     memory in addition. *spill* opens an empty temporary file for the pairs that memory cannot keep.
+
+    Args:
+        threads:
+            How many threads search for pairs; by default one for each core.
+        memory_bytes:
+            How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
+            some 100 bytes each, comes on top.
     """
 
     threads: int | None = None

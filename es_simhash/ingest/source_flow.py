@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from os import PathLike
 from typing import Any, Literal, get_args
 
-from es_simhash.arguments import FilePath, check_choice, check_count, check_fields, check_number, check_output
+from es_simhash.arguments import check_choice, check_count, check_fields, check_number, check_output
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing.pool import check_workers
@@ -86,7 +87,7 @@ def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     )
 
 
-IdFrom = Literal["content"] | None
+IngestIdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
 # What our fields, the action line and the id add to a document in a request, roughly.
@@ -104,19 +105,63 @@ def check_max_delay(seconds: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """How to ingest: the keyword arguments of the client's method, checked."""
+    """
+    How to ingest, checked.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        on_duplicate:
+            ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it. ``"replace"``:
+            write it as the canonical, and tag those it duplicates. A function, given the new document and a
+            :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
+            clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+        contained:
+            Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
+            document that is at least as long: of the index, of the same batch, or written before by this ingest.
+            With ``"skip"`` they are not written, with ``"tag"`` they get the field ``simhash.contained_in``. The
+            index needs passages. Where the longer one comes in a later batch, ``tag_duplicates(contained=...)``
+            finds that. See docs/passages.md.
+        grouping:
+            ...
+        id_from:
+            ``"content"`` makes the id of a document that has none from its content, so that the same document
+            written again adds nothing; by default the id is random.
+        on_partial:
+            As for :func:`with_fingerprints`.
+        workers:
+            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
+        op_type:
+            ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
+            ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
+            it. By default a document replaces the one with its id.
+        max_delay:
+            Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
+            its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
+            iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
+            is read where the reports are read.
+        batch:
+            Most documents in one request, 1 to 10,000.
+        lookup:
+            ...
+        checkpoint:
+            File that records, after each batch, how many *documents* are dealt with. A later run with the same
+            file leaves them out: give it the same documents in the same order. A document without an id gets one
+            that is the same in each run, so that one that is sent again after a kill is not doubled.
+    """
 
     text_field: str | Sequence[str] | None = None
-    on_duplicate: OnDuplicate | None = None
+    on_duplicate: OnDuplicate | None = "tag"
+    contained: float | None = None
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    id_from: IdFrom = None
+    id_from: IngestIdFrom = None
     on_partial: OnPartial = "clear"
     workers: int | None = None
-    max_delay: float | None = None
     op_type: OpType = "index"
+    max_delay: float | None = None
+    batch: int = 500
     lookup: LookupRequest = field(default_factory=LookupRequest)
-    contained: float | None = None
-    checkpoint: FilePath | None = None
+    checkpoint: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:

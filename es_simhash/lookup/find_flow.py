@@ -12,7 +12,7 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
-from es_simhash.lookup.options import Options, check_complete, effective_distance, usable_limits
+from es_simhash.lookup.options import LookupOptions, check_complete, effective_distance, usable_limits
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_query_of
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
@@ -26,7 +26,9 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, document_key, status_of
 
 
-def find(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[NearDups]:
+def find(
+    context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> Flow[NearDups]:
     """
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
 
@@ -54,13 +56,13 @@ def find(context: Context, index: Index, text: str | None, fingerprint: int | No
     return (yield from with_settings(context, index, look_up))
 
 
-def before_verification(options: Options) -> Options:
+def before_verification(options: LookupOptions) -> LookupOptions:
     """Return the options of a lookup before verification: no size, since the nearest may not be the most similar."""
     return options if options.verification is None else replace(options, size=None)
 
 
 def verify_found(
-    index: Index, found: Sequence[NearDups], texts: Sequence[str], settings: IndexSettings, options: Options
+    index: Index, found: Sequence[NearDups], texts: Sequence[str], settings: IndexSettings, options: LookupOptions
 ) -> Flow[list[NearDups]]:
     """Return the answers in *found*, each verified against its text where the caller asked for that."""
     if options.verification is None:
@@ -70,7 +72,7 @@ def verify_found(
 
 
 def read_subject(
-    context: Context, index: Index, settings: IndexSettings, options: Options, *, many: bool = False
+    context: Context, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
 ) -> Flow[Subject]:
     """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
     stats: IndexStats | None
@@ -81,9 +83,11 @@ def read_subject(
     return Subject(context, index, settings, stats, options)
 
 
-def nothing_for(settings: IndexSettings, options: Options) -> NearDups:
+def nothing_for(settings: IndexSettings, options: LookupOptions) -> NearDups:
     """Return the answer for a text without features, which has no near-duplicates."""
-    return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
+    recorded = settings.max_distance
+    distance = effective_distance(settings, options)
+    return NearDups(scheme=settings.scheme, max_distance=distance, recorded_distance=recorded)
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
@@ -100,7 +104,9 @@ def _fingerprint(text: str, settings: IndexSettings) -> int | None:
     return compute_fingerprint(text, scheme=settings.scheme)
 
 
-def scan(context: Context, index: Index, text: str | None, fingerprint: int | None, options: Options) -> Flow[None]:
+def scan(
+    context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> Flow[None]:
     """
     Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
 
@@ -123,7 +129,7 @@ def scan(context: Context, index: Index, text: str | None, fingerprint: int | No
 
 def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
     """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
-    options = Options(max_distance=max_distance)
+    options = LookupOptions(max_distance=max_distance)
     settings = yield from read_index_settings(context, check_index(index))
     distance = effective_distance(settings, options)
     stats = yield from index_stats(context, index, distance)
@@ -140,7 +146,7 @@ def check_id(id: str) -> None:
     check_name("id", id, wanted="the id of a document")
 
 
-def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[NearDups]:
+def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without the document itself.
 
@@ -170,7 +176,7 @@ def find_of(context: Context, index: Index, id: str, options: Options) -> Flow[N
 
 
 def _find_unverified(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
 ) -> Flow[NearDups]:
     found = yield from _find_at_once(context, index, id, routing, settings, options)
     if found is not None:
@@ -228,7 +234,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
 
 
 def _find_at_once(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
 ) -> Flow[NearDups | None]:
     """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
     max_distance = effective_distance(settings, options)
@@ -245,12 +251,17 @@ def _find_at_once(
     near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
     plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
     return NearDups(
-        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+        tuple(near_dups),
+        scheme=settings.scheme,
+        max_distance=max_distance,
+        plan=plan,
+        candidates=len(others),
+        recorded_distance=settings.max_distance,
     )
 
 
 def _search_by_id(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: Options
+    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
 ) -> Flow[Hits | None]:
     """
     Return the document *id* and the candidates for it, by one search that names the document.

@@ -14,7 +14,7 @@ from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints 
 from es_simhash.lookup.find_flow import before_verification, nothing_for, read_subject, verify_found
 from es_simhash.lookup.from_memory_flow import MemoryLookups
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints
-from es_simhash.lookup.options import LookupRequest, Options, check_complete
+from es_simhash.lookup.options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
 from es_simhash.mapping.context import Context
@@ -250,7 +250,7 @@ def find_many(
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
-    options: Options,
+    options: LookupOptions,
     request: LookupRequest | None = None,
 ) -> Flow[list[Outcome]]:
     """
@@ -275,7 +275,7 @@ def stream_many(
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
-    options: Options,
+    options: LookupOptions,
     request: LookupRequest | None = None,
 ) -> Flow[None]:
     """Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups."""
@@ -292,7 +292,7 @@ def _look_each_up(
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
-    options: Options,
+    options: LookupOptions,
     request: LookupRequest,
     take: _Take,
 ) -> Flow[None]:
@@ -373,7 +373,7 @@ def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
 
 
 def _verify_each(
-    index: Index, answers: Sequence[Outcome], texts: Sequence[Any], settings: IndexSettings, options: Options
+    index: Index, answers: Sequence[Outcome], texts: Sequence[Any], settings: IndexSettings, options: LookupOptions
 ) -> Flow[list[Outcome]]:
     """Verify the answers of a batch together; exceptions stay as they are."""
     asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]

@@ -124,7 +124,23 @@ READING, ASKING = 0.0025, 0.7
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """How to look up: three keyword arguments of the client's methods, checked."""
+    """
+    Where to look many texts up, checked.
+
+    Args:
+        lookups:
+            ``"server"``: ask the server about each document. ``"memory"``: read the fingerprints of the index
+            first, keep them current, and ask only about documents that have one near them; an error where that is
+            not possible. ``"auto"``: ask the server, and change to memory once enough documents have come for it
+            to be faster. The decisions are the same. See docs/dedup.md.
+        memory_bytes:
+            Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
+            If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
+        memory_file:
+            A file in which these fingerprints are left for the next ingest, which then reads only what changed
+            since. It is readable by its owner alone, and read anew where it does not fit the index. A file that is
+            there is used at once, also with ``"auto"``.
+    """
 
     lookups: Lookups = "auto"
     memory_bytes: int | None = None
@@ -234,8 +250,40 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """The keyword arguments of the client's find methods, checked."""
+class LookupOptions:
+    """
+    How to look up near-duplicates, checked.
+
+    Args:
+        max_distance:
+            Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
+        size:
+            Most near-duplicates returned, the nearest; ``None`` for all. Which of several at the same distance
+            are cut off is not defined.
+        filter:
+            A query, or a list of queries, that near-duplicates also match.
+        exclude_ids:
+            Ids of documents to leave out.
+        source:
+            ``False``, ``True`` or the ``_source`` fields that results carry.
+        routing:
+            Routing value that restricts the search.
+        plan:
+            Lookup plan to use instead of the cheapest.
+        verify:
+            ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
+            shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
+            function of a :class:`NearDup`: returns its text. With a preset, these three use its measure, and its
+            bound where they name none. A :class:`Verification`: all of these settings, and the measure, such as the
+            edit similarity of characters. Costs a search for every 500 near-duplicates, and needs a *text*. A
+            near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
+            why.
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a verification that
+            were measured together. An explicit max_distance or verify overrides the preset.
+        on_incomplete:
+            ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
+    """
 
     max_distance: int | None = None
     size: int | None = None
@@ -270,7 +318,7 @@ class Options:
         check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
 
 
-def effective_distance(settings: IndexSettings, options: Options) -> int:
+def effective_distance(settings: IndexSettings, options: LookupOptions) -> int:
     """Return the max_distance that applies: the caller's, else the index's, else 3 bits."""
     return next(d for d in (options.max_distance, settings.max_distance, DEFAULT_MAX_DISTANCE) if d is not None)
 

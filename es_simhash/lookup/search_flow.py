@@ -17,7 +17,13 @@ from typing import Any
 
 from es_simhash.hashing import from_hex, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, rescore
-from es_simhash.lookup.options import Options, check_complete, effective_distance, limits_after_refusal, usable_limits
+from es_simhash.lookup.options import (
+    LookupOptions,
+    check_complete,
+    effective_distance,
+    limits_after_refusal,
+    usable_limits,
+)
 from es_simhash.lookup.plan import (
     SKIMMED_FROM,
     LookupPlan,
@@ -48,7 +54,7 @@ class Subject:
     index: Index
     settings: IndexSettings
     stats: IndexStats | None
-    options: Options
+    options: LookupOptions
 
     @property
     def field(self) -> str:
@@ -218,6 +224,7 @@ class Collector:
             plan=question.plan,
             candidates=self.candidates,
             reasons=tuple(map(str, self.gaps)),
+            recorded_distance=subject.settings.max_distance,
         )
         return check_complete(answer, subject.options.on_incomplete)
 

@@ -51,7 +51,26 @@ class PassageSizes:
 
 @dataclass(frozen=True, slots=True)
 class PassageOptions:
-    """The keyword arguments of the client's methods for passages, checked."""
+    """
+    How to look up passages, checked.
+
+    Args:
+        min_contained:
+            Smallest share of the shingles of the text that a document has, or the reverse, for it to be returned
+            without such a run; 0 to 1.
+        min_run:
+            Smallest number of letters of a shared run, at least 100; 80 Chinese characters at least.
+        size:
+            Most documents returned, those with the largest share; ``None`` for all.
+        filter:
+            A query, or a list of queries, that the documents also match.
+        exclude_ids:
+            Ids of documents to leave out.
+        routing:
+            Routing value that restricts the search.
+        on_incomplete:
+            ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
+    """
 
     min_contained: float = 0.8
     min_run: int = 200

@@ -184,11 +184,23 @@ def _compare(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(StatsOptions):
     """
-    The keyword arguments of the client's method, checked: what a report says, and from which samples.
+    What a report says, and from which samples, checked.
 
-    *text_field*: by default the text fields that the index records.
-    *filter*: limits what is counted, shown and drawn for the presets; the health is that of all fingerprints.
-    *sample*: documents whose fingerprints are examined, 1 to 10,000.
+    Args:
+        time_field:
+            Date field of the documents.
+        source_field:
+            Keyword field that says where a document comes from.
+        text_field:
+            Field whose text is shown; by default those that the index records.
+        filter:
+            A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
+            the presets. The health is that of all fingerprints.
+        sample:
+            Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
+            200 others.
+        seed:
+            Chooses the samples.
     """
 
     sample: int = 1_000

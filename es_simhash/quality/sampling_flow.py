@@ -13,7 +13,7 @@ from es_simhash.arguments import check_count
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import Options
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
@@ -131,7 +131,7 @@ def read_real_pairs(
     values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
     pairs: list[_Pair] = []
     reasons: dict[str, None] = {}
-    options = Options(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
+    options = LookupOptions(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
     for begin in range(0, len(asked), _TOGETHER):
         part = values[begin : begin + _TOGETHER]
         answers = yield from find_many(context, index, None, part, options)

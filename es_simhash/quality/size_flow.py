@@ -344,10 +344,21 @@ def _advice(plans: Sequence[PlanEstimate], shards: int, product: Product | None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeOptions:
     """
-    The keyword arguments of the client's method, checked: what the index will be.
+    What the index will be, checked.
 
-    ``None`` keeps what was measured; without a *product* the figures cover both products. *max_distance*: in
-    bits.
+    Args:
+        documents:
+            How many documents it will have; by default as many as it has.
+        max_distance:
+            Largest distance of a lookup in bits, inclusive, 0 to 64.
+        product:
+            ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
+        shards:
+            How many primary shards it will have; by default as many as it has.
+        replicas:
+            How many copies of each it will have; by default as many as it has.
+        scripts:
+            Whether the server may run a script to compare fingerprints.
     """
 
     documents: int | None = None

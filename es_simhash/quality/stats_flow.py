@@ -19,7 +19,7 @@ from es_simhash.dashboards.subject import find_field_faults, node_of
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_regrouping
-from es_simhash.lookup.query import check_filter
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.resolve_flow import agree, resolve_index
@@ -175,16 +175,23 @@ _CANONICALS = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
     """
-    The keyword arguments of the client's method, checked: what is counted, and by what.
+    What is counted, and by what, checked.
 
-    *source_field*: a keyword field. *text_field*: its text is shown for the largest groups.
-    *filter*: a query, or several that all must match; only such documents are counted.
+    Args:
+        time_field:
+            Date field of the documents, to count over time.
+        source_field:
+            Keyword field that says where a document comes from, to count by source.
+        text_field:
+            Field whose text is shown of the largest groups.
+        filter:
+            A query, or a list of queries; only documents that match all of them are counted.
     """
 
     time_field: str | None = None
     source_field: str | None = None
     text_field: str | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
 
     def __post_init__(self) -> None:
         check_filter(self.filter)

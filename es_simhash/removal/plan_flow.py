@@ -18,7 +18,7 @@ from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.item import MappedField
-from es_simhash.lookup.query import check_filter
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
@@ -88,11 +88,43 @@ SIZES = RemovalSizes()
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What a plan is to contain: the arguments of ``plan_removal``, checked."""
+    """
+    What a plan is to contain, checked.
+
+    Args:
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
+            are not given beside it.
+        verify:
+            Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
+            the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
+            those of the present texts.
+        grouping:
+            As for :meth:`ingest`; they need not be those that are recorded.
+        contained:
+            Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
+            .95, stands in another document, at least as long, that stays. The index needs passages. See
+            docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
+            verify, max_distance, rule and min_similarity.
+        filter:
+            A query, or a list of queries, that the duplicates match.
+        min_similarity:
+            Smallest similarity, where that is larger.
+        limit:
+            Largest number of removals; the most similar are taken.
+        max_share:
+            Largest share of all documents that may be removed, 0 to 1.
+        protect:
+            Keyword field: of the documents with any one value of it no larger share may be removed either.
+        show:
+            Further fields whose values the plan shows.
+        max_field_chars:
+            Characters of a value after which it is cut in the plan.
+    """
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     contained: float | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     min_similarity: float | None = None
     limit: int | None = None
     max_share: float = DEFAULT_MAX_SHARE

@@ -17,7 +17,7 @@ from typing import Any
 from es_simhash.arguments import check_count, check_fields, check_number, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
-from es_simhash.lookup.query import check_filter
+from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
@@ -55,12 +55,31 @@ from es_simhash.writes.bulk_flow import Bulk, rewrite
 @dataclass(frozen=True, slots=True)
 class BackfillOptions:
     """
-    How to backfill: the arguments of the client's method, checked, and sizes.
+    How to backfill, checked, and sizes.
     *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed meanwhile.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        filter:
+            A query, or a list of queries, that the documents to look at match.
+        workers:
+            Processes that compute fingerprints; started only where there is enough to do. A script that uses
+            more than one must guard its entry point: ``if __name__ == "__main__"``.
+        slices:
+            Slices of the index that are read, and bulk requests that are sent, at once.
+        page:
+            Documents read by one slice at a time.
+        documents_per_second:
+            Go no faster than this.
+        checkpoint:
+            File that records what is done, 8 bytes a document; with the same file, a later run goes on.
+        dry_run:
+            Write nothing; count what would change, and forecast the time.
     """
 
     text_field: str | Sequence[str] | None = None
-    filter: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    filter: Filter = None
     workers: int = 1
     slices: int = 2
     page: int = 1_000
@@ -82,9 +101,10 @@ class BackfillOptions:
 
 
 @reads_primaries
-def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
+def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[BackfillProgress]:
     """
-    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
+    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
+    return the last one.
     Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError if an
     index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if some documents
     could not be read.
@@ -109,7 +129,7 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
         judge = Judge(context.prefix, targets, pool)
         backfill = _Backfill(context, index, options, judge, checkpoint)
         with noting(lambda: were(backfill.written, "changed")):
-            yield from backfill.run()
+            return (yield from backfill.run())
     finally:
         try:
             yield Compute(pool.close)
@@ -133,7 +153,7 @@ class _Backfill:
         """How many documents are known to be changed."""
         return 0 if self._options.dry_run else self._ledger.changed
 
-    def run(self) -> Flow[None]:
+    def run(self) -> Flow[BackfillProgress]:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         yield from refresh(self._index)
@@ -159,7 +179,9 @@ class _Backfill:
             yield from refresh(self._index)
             yield from self._record_strings()
             yield from self._record_passages()
-        yield Emit(self._report(is_done=True))
+        last = self._report(is_done=True)
+        yield Emit(last)
+        return last
 
     def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
         options = self._options

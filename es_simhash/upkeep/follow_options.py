@@ -126,12 +126,37 @@ LONGEST_LEASE = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How to follow an index: the arguments of the client's method, which describes them, checked."""
+    """
+    How to follow an index, checked.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        once:
+            End when everything is done that was written before the call.
+        wait:
+            Wait while another follower has the lease, to take its place; ``False`` raises an error instead.
+        interval:
+            Seconds between two looks while nothing changes.
+        lease_seconds:
+            Seconds without a sign of life, after which another follower takes over; at most 3,600.
+        reconcile_seconds:
+            Seconds after which, if anything changed, the groups of all documents are decided again.
+        verify_share:
+            Share of the index that is read again in a day although nothing changed, 0 to 1; 0 for none.
+        workers:
+            Number of processes that compute fingerprints.
+        batch:
+            Most documents that are read and written at once.
+        memory_bytes:
+            About how much the texts of a batch, and the search for pairs, may need.
+        state_index:
+            Index that holds the leases and positions; it is created if it is missing.
+    """
 
     text_field: str | Sequence[str] | None = None
-    state_index: str = STATE_INDEX
-    wait: bool = True
     once: bool = False
+    wait: bool = True
     interval: float = 5.0
     lease_seconds: float = 30.0
     reconcile_seconds: float = 3600.0
@@ -139,6 +164,7 @@ class FollowOptions:
     workers: int = 1
     batch: int = 500
     memory_bytes: int = 256 << 20
+    state_index: str = STATE_INDEX
 
     def __post_init__(self) -> None:
         check_fields("text_field", self.text_field, may_lack=True)

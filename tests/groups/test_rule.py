@@ -64,7 +64,7 @@ def test_what_stands_in_the_mapping():
 def test_an_earlier_version_refuses_another_measure():
     """It takes the similarity for a number, and says that another version wrote what it cannot read."""
     with pytest.raises(TypeError):
-        check_bound(NOISY.to_dict()["similarity"])
+        check_bound("verify", NOISY.to_dict()["similarity"])
     for recorded in ({"at_least": 0.9}, {"at_least": 0.9, "measure": "cosine", "unit": "words"}):
         with pytest.raises(MappingError):
             Grouping.from_dict({**NOISY.to_dict(), "similarity": recorded})
@@ -167,9 +167,9 @@ def test_another_grouping_than_the_recorded_one(asked):
 def test_the_recorded_grouping_asked_for():
     """In other words, too."""
     same = GroupingRequest(
-        "connected",
-        8,
-        ["source:x>y>*", "published", "-views", "longest", "id"],
+        rule="connected",
+        max_distance=8,
+        canonical=["source:x>y>*", "published", "-views", "longest", "id"],
         verify=0.9,
         per="source",
         within=("at", "168h"),

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, fingerprint_fields, get_scheme
 from es_simhash.client.drivers import stream
 from es_simhash.lookup.find_flow import SAMPLE, index_stats, mean_length, scan
-from es_simhash.lookup.options import Options, Sizes
+from es_simhash.lookup.options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context
 from tests.lookup.looking import look
@@ -86,12 +86,12 @@ def test_reading_stops_when_nothing_nearer_can_follow():
 def test_a_stream_is_read_page_by_page():
     """Each page's near-duplicates are handed on before the next is asked for."""
     index = Candidates([0] * MANY + [2**64 - 1])
-    _, calls, emitted = drive(scan(Context(), "i", None, 0, Options(max_distance=2)), index)
+    _, calls, emitted = drive(scan(Context(), "i", None, 0, LookupOptions(max_distance=2)), index)
     assert len({each.id for each in emitted}) == MANY
     first = ["get_mapping", "open_point_in_time", "search", "get_mapping"]  # the settings are those of this view
     assert [call.api for call in calls] == [*first, "search", "close_point_in_time"]
     with pytest.raises(InvalidInputError, match="no size"):
-        drive(scan(Context(), "i", None, 0, Options(size=1)), index)
+        drive(scan(Context(), "i", None, 0, LookupOptions(size=1)), index)
 
 
 def test_a_stream_that_breaks_emits_nothing_twice():
@@ -112,7 +112,7 @@ def test_a_stream_that_breaks_emits_nothing_twice():
             return answer
 
     index, emitted = Breaking([0] * MANY), []
-    items = stream(scan(Context(), "i", None, 0, Options(max_distance=13)), index, Direct)
+    items = stream(scan(Context(), "i", None, 0, LookupOptions(max_distance=13)), index, Direct)
     with pytest.raises(ServerError):
         emitted.extend(each for each in items)
     assert len(emitted) == len({each.id for each in emitted}) == NEXT_PAGE

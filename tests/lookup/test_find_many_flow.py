@@ -6,7 +6,7 @@ from es_simhash import IncompleteSearchError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.find_flow import find_of
 from es_simhash.lookup.find_many_flow import ask_batch, find_many, make_batch, take_answer
-from es_simhash.lookup.options import Options
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
@@ -26,7 +26,9 @@ def test_many_keep_their_order_and_their_failures():
             answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
 
-    found, _, _ = drive(find_many(Context(), "i", ["", "one text", None, "two texts"], None, Options()), NotThere([0]))
+    found, _, _ = drive(
+        find_many(Context(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
+    )
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
     assert found[3].status == 404
 
@@ -42,7 +44,7 @@ def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
 
     monkeypatch.setattr(module, "compute_fingerprint", one)
     monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
-    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, Options()), Candidates([0]))
+    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
 
 
@@ -54,7 +56,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
             is_shared = "'wanted': [" in str(body)
             return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
 
-    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1, 2, 3, 4], Options()), Small([0]))
+    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
     assert [len(each) for each in found] == [1, 1, 1, 1, 1]
     # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
     assert [call.api for call in calls].count("msearch") == 7
@@ -63,7 +65,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
         def msearch(self, body):
             return ServerError(429, "full")
 
-    found, _, _ = drive(find_many(Context(), "i", None, [0, 1], Options()), Full([0]))
+    found, _, _ = drive(find_many(Context(), "i", None, [0, 1], LookupOptions()), Full([0]))
     assert [type(each).__name__ for each in found] == ["ServerError"] * 2
 
 
@@ -77,14 +79,14 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
     for flow in (find_many, find_of):
         rest = (None, [0]) if flow is find_many else ("1",)
         with pytest.raises(IncompleteSearchError, match="no index matches"):
-            drive(flow(Context(), "x*", *rest, Options()), Nowhere([]))
-        found, _, _ = drive(flow(Context(), "x*", *rest, Options(on_incomplete="return")), Nowhere([]))
+            drive(flow(Context(), "x*", *rest, LookupOptions()), Nowhere([]))
+        found, _, _ = drive(flow(Context(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
         assert (found[0] if flow is find_many else found).complete is False
 
 
 def test_many_fingerprints():
     """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
-    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], Options()), Candidates([0]))
+    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
     assert [len(each) for each in found[:2]] == [1, 0]
 
@@ -98,7 +100,7 @@ def test_one_refused_for_load_is_searched_alone():
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers
 
-    options = Options(max_distance=3, plan=make_plan(3, (0,)))
+    options = LookupOptions(max_distance=3, plan=make_plan(3, (0,)))
     found, calls, _ = drive(find_many(Context(), "i", None, [0, 1], options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
@@ -110,7 +112,7 @@ PARTIAL = WHOLE | {"_shards": {"total": 2, "successful": 1, "failed": 1}}
 
 
 def questions(number):
-    options = Options(max_distance=3, on_incomplete="return")
+    options = LookupOptions(max_distance=3, on_incomplete="return")
     subject = Subject(Context(), "i", IndexSettings(get_scheme("words")), IndexStats(), options)
     return [Question(subject, each) for each in range(number)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, get_scheme
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
-from es_simhash.lookup.options import Options, Verification
+from es_simhash.lookup.options import LookupOptions, Verification
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
@@ -47,7 +47,7 @@ def test_of_a_document_leaves_it_out(kind, searches):
     """In one search where the server can look up the terms, also where fewer are wanted than there are."""
     context = Context()
     context.learn_stats("i", IndexStats())
-    found, calls, _ = drive(find_of(context, "i", "0", Options(size=1)), kind([0, 1, 3]))
+    found, calls, _ = drive(find_of(context, "i", "0", LookupOptions(size=1)), kind([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
     assert found.plan.max_distance == 3
@@ -58,7 +58,7 @@ def test_of_a_document_an_incomplete_answer_leaves_it_out():
     index = ByIdInTwoSteps([0, 1])
     index.shards = [WHOLE, {"total": 2, "failed": 1}]
     with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
-        drive(find_of(Context(), "i", "0", Options()), index)
+        drive(find_of(Context(), "i", "0", LookupOptions()), index)
     assert [each.id for each in caught.value.results] == ["1"]
 
 
@@ -68,9 +68,9 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
     index = ByIdInTwoSteps([0, 1])
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
-        drive(find_of(Context(), "i", "0", Options()), index)
+        drive(find_of(Context(), "i", "0", LookupOptions()), index)
     index.shards = [missing, WHOLE]
-    found, _, _ = drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+    found, _, _ = drive(find_of(Context(), "i", "0", LookupOptions(on_incomplete="return")), index)
     assert ([each.id for each in found], found.complete) == (["1"], False)
     for hits in (index.hits, []):
         index.hits, index.shards = hits, [missing, WHOLE]
@@ -78,7 +78,7 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
             drive(read_fingerprint(Context(), "i", "0"), index)
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
-        drive(find_of(Context(), "i", "0", Options(on_incomplete="return")), index)
+        drive(find_of(Context(), "i", "0", LookupOptions(on_incomplete="return")), index)
 
 
 def test_of_a_document_whose_text_may_be_another():
@@ -93,7 +93,7 @@ def test_of_a_document_whose_text_may_be_another():
 
 def test_of_a_document_beyond_the_terms_lookup():
     """At larger distances its fingerprint is asked for first."""
-    found, _, _ = drive(find_of(Context(), "i", "0", Options(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
+    found, _, _ = drive(find_of(Context(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
     assert [each.distance for each in found] == [9]
 
 
@@ -109,8 +109,8 @@ def test_of_a_document_that_is_not_there(kind):
             return answer
 
     with pytest.raises(InvalidInputError, match="no document 'x'"):
-        drive(find_of(Context(), "i", "x", Options()), Absent([]))
+        drive(find_of(Context(), "i", "x", LookupOptions()), Absent([]))
     index = kind([0])
     del index.hits[0]["fields"]
     with pytest.raises(InvalidInputError, match="no fingerprint"):
-        drive(find_of(Context(), "i", "0", Options()), index)
+        drive(find_of(Context(), "i", "0", LookupOptions()), index)

@@ -8,7 +8,7 @@ from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fie
 from es_simhash.lookup import memory_operations_flow as reading, options as request
 from es_simhash.lookup.find_flow import find
 from es_simhash.lookup.find_many_flow import find_many
-from es_simhash.lookup.options import LookupRequest, Options, Sizes
+from es_simhash.lookup.options import LookupOptions, LookupRequest, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
 from tests.servers.support import planted
@@ -31,7 +31,7 @@ def look(store, way, asked=ASKED, *, context=None, trouble=None, **options):
     context = context or Context()
     context.learn_stats("i", IndexStats())  # an index as small as this would be scanned
     options = {"max_distance": 8, "sizes": Sizes(batch=10, batch_in_memory=10), **options}
-    return carry_out(find_many(context, "i", None, asked, Options(**options), way), store, **trouble or {})
+    return carry_out(find_many(context, "i", None, asked, LookupOptions(**options), way), store, **trouble or {})
 
 
 def found_in(run):
@@ -234,7 +234,7 @@ def test_pages_are_read_again_where_their_point_in_time_has_ended(ended):
     """Of one lookup that asks the server: nothing of the first reading is in the answer."""
 
     def run(store, **trouble):
-        options = Options(max_distance=64, sizes=Sizes(first_page=10, next_page=10, largest_page=10))
+        options = LookupOptions(max_distance=64, sizes=Sizes(first_page=10, next_page=10, largest_page=10))
         return carry_out(find(Context(), "i", None, STORED[0], options), store, **trouble)
 
     quiet = run(filled())
@@ -252,7 +252,7 @@ def test_an_index_that_changes_its_scheme_is_read_again():
     from es_simhash import build_mapping
 
     texts = [f"the council approved the new bridge number {n}" for n in range(30)]
-    options = Options(max_distance=64, sizes=Sizes(batch=10, batch_in_memory=10))
+    options = LookupOptions(max_distance=64, sizes=Sizes(batch=10, batch_in_memory=10))
 
     def run(**trouble):
         times = iter(range(0, 10**6, 20))  # what was read of the mapping is soon too old

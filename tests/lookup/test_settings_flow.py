@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, SchemeMismatchError, build_mapping
 from es_simhash.lookup.find_flow import find
-from es_simhash.lookup.options import Options
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import agree, judge_mappings
 from tests.lookup.looking import look
@@ -60,7 +60,7 @@ def test_who_may_not_read_the_mapping_names_the_scheme():
 
 def test_other_clusters_want_a_scheme():
     """Their mappings cannot be read."""
-    options = Options(max_distance=2)
+    options = LookupOptions(max_distance=2)
     with pytest.raises(InvalidInputError, match="another cluster"):
         drive(find(Context(), "far:i", None, 0, options), Candidates([0]))
     found, calls, _ = drive(find(Context(wanted="shingles"), "far:i", None, 0, options), Candidates([0]))
@@ -95,14 +95,14 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
 def test_wrong_options_are_refused(options, error):
     """Before any request."""
     with pytest.raises(error):
-        Options(**options)
+        LookupOptions(**options)
 
 
 @pytest.mark.parametrize("plan", ["scan", 0, {}, []])
 def test_what_is_no_plan_is_refused(plan):
     """It is neither ignored nor an error from inside."""
     with pytest.raises(TypeError, match="plan must be a LookupPlan"):
-        drive(find(Context(), "news", None, 0, Options(max_distance=3, plan=plan)), Candidates([]))
+        drive(find(Context(), "news", None, 0, LookupOptions(max_distance=3, plan=plan)), Candidates([]))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_no_plan_is_refused(plan):
 def test_an_empty_name_is_not_every_index(index, error):
     """A server takes an empty name for all there are."""
     with pytest.raises(error):
-        drive(find(Context(), index, None, 0, Options()), Candidates([]))
+        drive(find(Context(), index, None, 0, LookupOptions()), Candidates([]))
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_an_empty_name_is_not_every_index(index, error):
 def test_exactly_one_question(text, fingerprint, error):
     """A text or a fingerprint."""
     with pytest.raises(error):
-        drive(find(Context(), "i", text, fingerprint, Options()), Candidates([]))
+        drive(find(Context(), "i", text, fingerprint, LookupOptions()), Candidates([]))

@@ -1,1 +1,1 @@
-"""The async client's methods, generated from ``sync_methods`` by ``tools/generate_async_client.py``."""
+"""The async client's methods, generated from ``methods`` by ``tools/generate_clients.py``."""

@@ -1,4 +1,4 @@
-# Generated from sync_methods/lookup.py by tools/generate_async_client.py: change that file, then run `make client`.
+# Generated from methods/lookup.py by tools/generate_clients.py: change that file, then run `make client`.
 """Methods that look something up in an index: near-duplicates, shared passages, plans, one fingerprint."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from es_simhash.lookup import find_flow as finding
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupRequest, Lookups, OnIncomplete, Options, Verify
+from es_simhash.lookup.options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
 from es_simhash.passages import find_flow as passages
@@ -96,7 +96,18 @@ class AsyncLookupMethods(AsyncBase):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
+        options = LookupOptions(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
         return await self._run(finding.find(self._context, index, text, fingerprint, options))
 
     async def find_near_dups_of(
@@ -125,7 +136,18 @@ class AsyncLookupMethods(AsyncBase):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
+        options = LookupOptions(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
         return await self._run(find_of(self._context, index, id, options))
 
     async def find_near_dups_many(
@@ -164,12 +186,20 @@ class AsyncLookupMethods(AsyncBase):
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
             IncompleteSearchError: The same, because shards do not answer.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
-        return await self._run(
-            find_many(
-                self._context, index, texts, fingerprints, options, LookupRequest(lookups, memory_bytes, memory_file)
-            )
+        options = LookupOptions(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
         )
+        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
+        return await self._run(find_many(self._context, index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
         self,
@@ -196,8 +226,19 @@ class AsyncLookupMethods(AsyncBase):
 
         *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
         """
-        options = Options(max_distance, size, filter, exclude_ids, source, routing, plan, verify, preset, on_incomplete)
-        request = LookupRequest(lookups, memory_bytes, memory_file)
+        options = LookupOptions(
+            max_distance=max_distance,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
+            on_incomplete=on_incomplete,
+        )
+        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
         return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
 
     def stream_near_dups(
@@ -222,7 +263,9 @@ class AsyncLookupMethods(AsyncBase):
         Raises:
             IncompleteSearchError: After the last one, if some may be missing.
         """
-        options = Options(max_distance, None, filter, exclude_ids, source, routing, plan)
+        options = LookupOptions(
+            max_distance=max_distance, filter=filter, exclude_ids=exclude_ids, source=source, routing=routing, plan=plan
+        )
         return self._stream(finding.scan(self._context, index, text, fingerprint, options))
 
     async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
@@ -308,7 +351,15 @@ class AsyncLookupMethods(AsyncBase):
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
         """
-        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        options = PassageOptions(
+            min_contained=min_contained,
+            min_run=min_run,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            routing=routing,
+            on_incomplete=on_incomplete,
+        )
         return await self._run(passages.find(self._context, index, text, options))
 
     async def find_passages_of(
@@ -333,7 +384,15 @@ class AsyncLookupMethods(AsyncBase):
         Raises:
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.
         """
-        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        options = PassageOptions(
+            min_contained=min_contained,
+            min_run=min_run,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            routing=routing,
+            on_incomplete=on_incomplete,
+        )
         return await self._run(passages.find_of(self._context, index, id, options))
 
     async def find_passages_many(
@@ -354,7 +413,15 @@ class AsyncLookupMethods(AsyncBase):
 
         Cost: one lookup after another.
         """
-        options = PassageOptions(min_contained, min_run, size, filter, exclude_ids, routing, on_incomplete)
+        options = PassageOptions(
+            min_contained=min_contained,
+            min_run=min_run,
+            size=size,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            routing=routing,
+            on_incomplete=on_incomplete,
+        )
         return await self._run(passages.find_many(self._context, index, texts, options))
 
     def stream_passages(
@@ -375,5 +442,7 @@ class AsyncLookupMethods(AsyncBase):
             IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
                 others may be missing.
         """
-        options = PassageOptions(min_contained, min_run, None, filter, exclude_ids, routing)
+        options = PassageOptions(
+            min_contained=min_contained, min_run=min_run, filter=filter, exclude_ids=exclude_ids, routing=routing
+        )
         return self._stream(passages.stream(self._context, index, text, options))

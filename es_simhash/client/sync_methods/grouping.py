@@ -1,3 +1,4 @@
+# Generated from methods/grouping.py by tools/generate_clients.py: change that file, then run `make client`.
 """
 Methods that write documents with their fingerprints, and that make, read and use groups.
 
@@ -9,25 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup.query import Filter
 from es_simhash.mapping.meta import text_fields_of
 from es_simhash.mapping.resolve_flow import read_index_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Literal
+
     from es_simhash.groups.pairs_and_groups_flow import Group, Pair
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
-    from es_simhash.ingest.source_flow import IdFrom as IngestIdFrom, OpType
+    from es_simhash.ingest.source_flow import IngestIdFrom, OpType
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.options import Lookups, Verified
+    from es_simhash.lookup.query import Filter
     from es_simhash.texts.measures import Preset
 
 
@@ -205,21 +208,29 @@ class GroupingMethods(SyncBase):
         from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
         from es_simhash.lookup.options import LookupRequest
 
-        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
-            grouping=request,
+            contained=contained,
+            grouping=GroupingRequest(
+                preset=preset,
+                verify=verify,
+                max_distance=max_distance,
+                rule=rule,
+                canonical=canonical,
+                per=per,
+                within=within,
+            ),
             id_from=id_from,
             on_partial=on_partial,
             workers=workers,
-            max_delay=max_delay,
             op_type=op_type,
-            lookup=LookupRequest(lookups, memory_bytes, memory_file),
-            contained=contained,
+            max_delay=max_delay,
+            batch=batch,
+            lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
             checkpoint=checkpoint,
         )
-        sizes = IngestSizes(documents=batch)
+        sizes = IngestSizes(documents=options.batch)
         return self._feed(
             documents,
             lambda items: ingest(self._context, index, items, options, sizes=sizes, dry_run=dry_run),
@@ -282,9 +293,17 @@ class GroupingMethods(SyncBase):
         from es_simhash.groups.reconcile_flow import check_moment, reconcile
         from es_simhash.groups.rule import GroupingRequest, Resources
 
-        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
-        moment = check_moment(since)
+        request = GroupingRequest(
+            preset=preset,
+            verify=verify,
+            max_distance=max_distance,
+            rule=rule,
+            canonical=canonical,
+            per=per,
+            within=within,
+        )
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
+        moment = check_moment(since)
         return self._run(
             reconcile(
                 self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
@@ -394,6 +413,6 @@ class GroupingMethods(SyncBase):
         from es_simhash.groups.pairs_and_groups_flow import pairs
         from es_simhash.groups.rule import GroupingRequest, Resources
 
-        request = GroupingRequest(max_distance=max_distance, preset=preset, verify=verify)
+        request = GroupingRequest(preset=preset, verify=verify, max_distance=max_distance)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         return self._stream(pairs(self._context, index, against, request, resources), progress)

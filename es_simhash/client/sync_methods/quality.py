@@ -1,3 +1,4 @@
+# Generated from methods/quality.py by tools/generate_clients.py: change that file, then run `make client`.
 """Methods about an index: its numbers, a report, what is wrong, what to choose, and why; flows load on first call."""
 
 from __future__ import annotations
@@ -7,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from es_simhash.client.base import SyncBase
 from es_simhash.hashing import Scheme
-from es_simhash.lookup.query import Filter
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.lookup.query import Filter
     from es_simhash.quality.boilerplate_flow import Boilerplate
     from es_simhash.quality.explain_flow import Explanation
     from es_simhash.quality.health import Diagnosis
@@ -204,7 +204,7 @@ class QualityMethods(SyncBase):
         index: Index,
         *,
         documents: int | None = None,
-        max_distance: int = DEFAULT_MAX_DISTANCE,
+        max_distance: int = 3,
         product: Product | None = None,
         shards: int | None = None,
         replicas: int | None = None,
@@ -256,7 +256,7 @@ class QualityMethods(SyncBase):
         source_field: str | None = None,
         text_field: str | None = None,
         filter: Filter = None,
-        sample: int = 1_000,
+        sample: int = 1000,
         seed: int = 0,
     ) -> IndexReport:
         """

@@ -1,20 +1,23 @@
+# Generated from methods/removal.py by tools/generate_clients.py: change that file, then run `make client`.
 """Methods that remove duplicates: plan, apply, tag, restore; each imports its flow on first call."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_items
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup.query import Filter
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.lookup.options import Verified
+    from es_simhash.lookup.query import Filter
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.measures import Preset
 
@@ -41,7 +44,7 @@ class RemovalMethods(SyncBase):
         max_share: float = 0.2,
         protect: str | None = None,
         show: Sequence[str] = (),
-        max_field_chars: int = 10_000,
+        max_field_chars: int = 10000,
         progress: OnProgress | None = None,
     ) -> RemovalPlan:
         """
@@ -95,9 +98,16 @@ class RemovalMethods(SyncBase):
         from es_simhash.groups.rule import GroupingRequest
         from es_simhash.removal.plan_flow import PlanOptions, plan_removal
 
-        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
         options = PlanOptions(
-            grouping=request,
+            grouping=GroupingRequest(
+                preset=preset,
+                verify=verify,
+                max_distance=max_distance,
+                rule=rule,
+                canonical=canonical,
+                per=per,
+                within=within,
+            ),
             contained=contained,
             filter=filter,
             min_similarity=min_similarity,
@@ -185,7 +195,15 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.plan_flow import PlanOptions
         from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 
-        request = GroupingRequest(rule, max_distance, canonical, preset=preset, verify=verify, per=per, within=within)
+        request = GroupingRequest(
+            preset=preset,
+            verify=verify,
+            max_distance=max_distance,
+            rule=rule,
+            canonical=canonical,
+            per=per,
+            within=within,
+        )
         if contained is None:
             return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)

@@ -1,8 +1,9 @@
 """
-Write ``client/async_methods/`` from ``client/sync_methods/``; ``--check`` only says whether they agree.
+Write ``client/sync_methods/`` and ``client/async_methods/`` from ``client/methods/``; ``--check`` only compares.
 
-``make client`` runs it, and ``make check`` checks. The methods of both clients hand a flow to their base class, so
-there is little to change: names of the base classes and iterators, and ``async`` and ``await`` around ``self._run``.
+``make client`` runs it, and ``make check`` checks. For the sync client, ``expand_options`` writes the options out. For
+the async client there is then little to change, because the methods hand a flow to their base class: names of the base
+classes and iterators, and ``async`` and ``await`` around ``self._run``.
 The tools that are made for this (unasync, and the converters of several drivers) go the other way: they take ``async``
 and ``await`` out of an async source. Then the async client would be the one that is written and read.
 """
@@ -16,10 +17,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from expand_options import expand
+
 ROOT = Path(__file__).parents[1]
-SOURCES = ROOT / "es_simhash" / "client" / "sync_methods"
-TARGETS = SOURCES.with_name("async_methods")
-NOTE = "# Generated from sync_methods/{} by tools/generate_async_client.py: change that file, then run `make client`.\n"
+SOURCES = ROOT / "es_simhash" / "client" / "methods"
+TARGETS = SOURCES.with_name("sync_methods"), SOURCES.with_name("async_methods")
+NOTE = "# Generated from methods/{} by tools/generate_clients.py: change that file, then run `make client`.\n"
 
 RENAMED = {"Generator": "AsyncGenerator", "Iterator": "AsyncIterator", "SyncBase": "AsyncBase"}
 
@@ -79,29 +82,35 @@ def build_files() -> dict[Path, str]:
     """Return the content of each generated file, formatted."""
     files = {}
     for path in sorted(SOURCES.glob("[!_]*.py")):
-        text = NOTE.format(path.name) + convert(path.read_text(encoding="utf-8"))
-        target = TARGETS / path.name
-        for command in (["check", "--select", "I,F401", "--fix-only", "--quiet"], ["format", "--quiet"]):
-            text = subprocess.run(  # noqa: S603 - our own arguments
-                [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(target), "-"],
-                input=text,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-                cwd=ROOT,
-                check=True,
-            ).stdout
-        files[target] = text
+        expanded = expand(path.read_text(encoding="utf-8"))
+        for folder, text in zip(TARGETS, (expanded, convert(expanded)), strict=True):
+            files[folder / path.name] = _format(NOTE.format(path.name) + text, folder / path.name)
     return files
+
+
+def _format(text: str, target: Path) -> str:
+    for command in (["check", "--select", "I,F401", "--fix-only", "--quiet"], ["format", "--quiet"]):
+        text = subprocess.run(  # noqa: S603 - our own arguments
+            [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(target), "-"],
+            input=text,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            cwd=ROOT,
+            check=True,
+        ).stdout
+    return text
 
 
 def main() -> int:
     """Write the files, or with ``--check`` return 1 if they are not what would be written."""
     files = build_files()
     if "--check" in sys.argv[1:]:
-        held = {path: path.read_text(encoding="utf-8") for path in TARGETS.glob("[!_]*.py")}
-        different = sorted(path.name for path in held.keys() | files.keys() if held.get(path) != files.get(path))
+        held = {path: path.read_text(encoding="utf-8") for folder in TARGETS for path in folder.glob("[!_]*.py")}
+        different = sorted(
+            str(path.relative_to(ROOT)) for path in files.keys() | held if held.get(path) != files.get(path)
+        )
         if different:
-            print(f"es_simhash/client/async_methods differs from sync_methods in {different}: run `make client`")
+            print(f"these files differ from client/methods and its classes of options: {different}: run `make client`")
         return int(bool(different))
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

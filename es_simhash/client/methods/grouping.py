@@ -1,0 +1,241 @@
+"""
+Methods that write documents with their fingerprints, and that make, read and use groups.
+
+A flow is imported when its method is first called, so that a program that only looks up does not load the
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from es_simhash.arguments import check_fields
+from es_simhash.client.base import SyncBase
+from es_simhash.mapping.meta import text_fields_of
+from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.transport.protocol import Index, OnProgress
+
+if TYPE_CHECKING:
+    from es_simhash.groups.pairs_and_groups_flow import Group, GroupOptions, Pair
+    from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.groups.rule import GroupingRequest, Resources
+    from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
+    from es_simhash.ingest.source_flow import IngestOptions
+    from es_simhash.ingest.written import Written
+
+
+class GroupingMethods(SyncBase):
+    """Ingest and groups."""
+
+    def with_fingerprints(
+        self,
+        index: Index,
+        actions: Iterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        on_partial: OnPartial = "clear",
+        on_problem: Callable[[Problem], object] | None = None,
+        workers: int | None = None,
+        id_from: IdFrom = None,
+    ) -> Iterator[Any]:
+        """
+        Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
+
+        This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
+        An async client reads the mapping when the first action is read.
+
+        Both clients send a bulk request again, by themselves, after a broken connection or a 502, 503 or 504, and
+        elasticsearch's also after a 429. The server may have done the work of the first one; then a document without
+        ``_id`` is written twice. ``id_from="random"`` prevents that: each such document gets an ``_id`` before it is
+        sent. With ``_op_type`` ``create`` the second request then reports a conflict (409) for a document that is
+        written. :meth:`ingest` always gives ids.
+        """
+        from es_simhash.ingest.with_fingerprints import check_options, with_fingerprints
+
+        check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+        check_fields("text_field", text_field, may_lack=True)
+        return self._convert(
+            actions,
+            read_index_settings(self._context, index),
+            lambda items, settings: with_fingerprints(
+                items,
+                text_field=text_fields_of(settings, text_field),
+                scheme=settings.scheme,
+                prefix=self._context.prefix,
+                value=settings.value,
+                passages=settings.passages is not None,
+                on_partial=on_partial,
+                on_problem=on_problem,
+                workers=workers,
+                id_from=id_from,
+            ),
+        )
+
+    def ingest(
+        self,
+        index: str,
+        documents: Iterable[Any],
+        *,
+        options: IngestOptions,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> Generator[Written, None, None]:
+        """
+        Write *documents* to *index* with their fingerprints and groups, and yield a report on each, in order.
+
+        A document is a duplicate if it is within max_distance of one that was written before, in the same batch or not
+        yet visible to searches included. Documents are written only as the reports are read. What the server refuses
+        because it is busy is sent again; any other refusal is reported, and the other documents are still written.
+        Before an error all outcomes that are known are reported, so positions may be missing. Several writers at once
+        may miss each other's latest documents; :meth:`reconcile` corrects that. See docs/dedup.md.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            documents:
+                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+            options:
+                ...
+            dry_run:
+                Only refuse what is refused before the first document; take no document, and write and yield nothing.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
+                if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
+                ``lookups="memory"``.
+            IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
+        """
+        from es_simhash.ingest.ingest_flow import ingest
+        from es_simhash.ingest.source_flow import IngestSizes
+
+        sizes = IngestSizes(documents=options.batch)
+        return self._feed(
+            documents,
+            lambda items: ingest(self._context, index, items, options, sizes=sizes, dry_run=dry_run),
+            progress,
+        )
+
+    def reconcile(
+        self,
+        index: Index,
+        *,
+        since: str | datetime | None = None,
+        request: GroupingRequest,
+        dry_run: bool = False,
+        regroup: bool = False,
+        resources: Resources,
+        progress: OnProgress | None = None,
+    ) -> Reconciled:
+        """
+        Rewrite the group fields of *index* that disagree with the rule.
+
+        Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
+        order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
+        Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
+        several groups are named (``shared_ids``).
+
+        Args:
+            index:
+                Name of an index, alias or data stream, or several that are grouped together.
+            since:
+                Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
+                deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
+            request:
+                As for :meth:`ingest`.
+            dry_run:
+                Only count what would be changed; allowed for every grouping, whatever is recorded.
+            regroup:
+                Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
+                until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
+                again if it was stopped.
+            resources:
+                ...
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
+            MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        from es_simhash.groups.reconcile_flow import check_moment, reconcile
+
+        moment = check_moment(since)
+        return self._run(
+            reconcile(
+                self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
+            ),
+            progress,
+        )
+
+    def groups(
+        self,
+        index: Index,
+        *,
+        options: GroupOptions,
+        progress: OnProgress | None = None,
+    ) -> Generator[Group, None, None]:
+        """
+        Yield each group of two or more documents of *index*, as the documents say.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            options:
+                ...
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        from es_simhash.groups.pairs_and_groups_flow import groups
+
+        return self._stream(groups(self._context, index, options), progress)
+
+    def pairs(
+        self,
+        index: Index,
+        against: Index | None = None,
+        *,
+        request: Annotated[GroupingRequest, "only preset verify max_distance"],
+        resources: Resources,
+        progress: OnProgress | None = None,
+    ) -> Generator[Pair, None, None]:
+        """
+        Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
+
+        All fingerprints are read first; they take some 100 bytes a document. Copies of one text make as many pairs as
+        there are pairs of them.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            against:
+                Another; ``None`` for pairs within *index*.
+            preset:
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
+                measured together. An explicit max_distance or verify overrides the preset.
+            verify:
+                Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
+                :class:`Verification` for another measure. The texts of documents
+                that are near another are read first. By default texts are not compared.
+            max_distance:
+                Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            resources:
+                As for :meth:`reconcile`.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            SchemeMismatchError: If the two have different schemes.
+            IncompleteSearchError: If not every document could be looked at.
+        """
+        from es_simhash.groups.pairs_and_groups_flow import pairs
+
+        return self._stream(pairs(self._context, index, against, request, resources), progress)

@@ -1,0 +1,256 @@
+"""Methods that look something up in an index: near-duplicates, shared passages, plans, one fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Annotated
+
+from es_simhash.client.base import SyncBase
+from es_simhash.lookup import find_flow as finding
+from es_simhash.lookup.find_flow import find_of, read_fingerprint
+from es_simhash.lookup.find_many_flow import find_many, stream_many
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.options import LookupOptions, LookupRequest
+from es_simhash.lookup.plan import PlanEstimate
+from es_simhash.passages import find_flow as passages
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import PassageOptions
+from es_simhash.transport.protocol import Index
+
+
+class LookupMethods(SyncBase):
+    """Lookups of near-duplicates and of passages."""
+
+    def find_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        options: LookupOptions,
+    ) -> NearDups:
+        """
+        Return every document of *index* within max_distance of *text*, nearest first.
+
+        The answer is exact: it has each indexed fingerprint within max_distance, however many there are. A document
+        equal to the text is itself a result. A text without features (blank, only punctuation) has no
+        near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
+        page; before the first lookup in an index, one request for its mapping, which is used for a minute, and two for
+        its size, which is used for ten.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text:
+                The text whose near-duplicates are wanted.
+            fingerprint:
+                Its fingerprint, unsigned 64 bits, instead of the text.
+            options:
+                ...
+
+        Returns:
+            :class:`NearDups`, ordered by (distance, index, id), or by similarity if verified; empty if there are none.
+
+        Raises:
+            IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
+            SchemeMismatchError: If the index has another scheme than this client, or several that differ.
+            MappingError: If the index lacks the fields.
+            TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
+            InvalidInputError: If an argument has a value that cannot be used.
+        """
+        return self._run(finding.find(self._context, index, text, fingerprint, options))
+
+    def find_near_dups_of(
+        self,
+        index: Index,
+        id: str,
+        *,
+        options: LookupOptions,
+    ) -> NearDups:
+        """
+        Return the near-duplicates of the document *id* of *index*, without the document itself.
+
+        Arguments, result and errors are those of :meth:`find_near_dups`, but *routing* only says which document is
+        meant, where several have that id: near-duplicates are found in all shards. For those of one routing value, give
+        a filter on ``_routing``. Cost: one search more, for the document.
+
+        Raises:
+            InvalidInputError: If there is no such document, or it has no fingerprint.
+        """
+        return self._run(find_of(self._context, index, id, options))
+
+    def find_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str] | None = None,
+        *,
+        fingerprints: Iterable[int | None] | None = None,
+        options: LookupOptions,
+        request: LookupRequest,
+    ) -> list[NearDups | Exception]:
+        """
+        Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
+
+        If a lookup fails, the list has its exception in that place; the other lookups have their answers. Cost: one
+        multi-search for every 100 texts, or a few requests for each where hundreds of candidates are expected.
+
+        With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
+        a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
+        ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
+        1 GiB, which is enough for 40 million. With *memory_file* they are left in this file, and a later call reads
+        only what changed since; a file that is there is used at once. That refreshes *index*. See docs/lookup.md.
+
+        Raises:
+            InvalidInputError: If fingerprints are demanded in memory and cannot be there.
+            IncompleteSearchError: The same, because shards do not answer.
+        """
+        return self._run(find_many(self._context, index, texts, fingerprints, options, request))
+
+    def stream_near_dups_many(
+        self,
+        index: Index,
+        texts: Iterable[str] | None = None,
+        *,
+        fingerprints: Iterable[int | None] | None = None,
+        options: LookupOptions,
+        request: LookupRequest,
+    ) -> Generator[NearDups | Exception, None, None]:
+        """
+        Yield what :meth:`find_near_dups_many` would return, in order and as it is found.
+
+        *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
+        """
+        return self._stream(stream_many(self._context, index, texts, fingerprints, options, request))
+
+    def stream_near_dups(
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        options: Annotated[LookupOptions, "without size verify preset on_incomplete"],
+    ) -> Generator[NearDup, None, None]:
+        """
+        Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
+
+        Use it for distances or groups so large that the answer should not be kept in memory. Closing the generator
+        early closes the point in time it reads from.
+
+        Raises:
+            IncompleteSearchError: After the last one, if some may be missing.
+        """
+        return self._stream(finding.scan(self._context, index, text, fingerprint, options))
+
+    def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
+        """
+        Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream to search.
+            max_distance:
+                Distance in bits; by default the index's own, else 3.
+
+        Returns:
+            Estimates for the size and skew of the index, within what its server is known to allow.
+        """
+        return self._run(finding.explain(self._context, index, max_distance))
+
+    def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
+        """
+        Return the fingerprint that the document *id* of *index* holds, unsigned. Cost: one search.
+
+        *routing* says which document is meant, where several have that id.
+
+        Raises:
+            InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
+                different fingerprints.
+        """
+        return self._run(read_fingerprint(self._context, index, id, routing))
+
+    def find_passages(
+        self,
+        index: Index,
+        text: str,
+        *,
+        options: PassageOptions,
+    ) -> Overlaps:
+        """
+        Return every document of *index* that shares a run of at least min_run letters with *text*, and such passages.
+
+        Documents that contain most of the text, or of which the text contains most, are found too: all of those that
+        share a run of 100 letters with it, and most others. The index needs passages
+        (``create_index(..., passages=True)``). Letters are counted without spaces and punctuation; a Chinese character
+        or a Hangul syllable counts 2.5, kana 4/3. Cost: one search that brings the texts of the candidates, a second
+        one for a text of up to 48 words or 80 Chinese characters, a few more where there are more than 100; once a
+        minute another, whether all documents have their passages.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            text:
+                The text, of any length.
+            options:
+                ...
+
+        Returns:
+            :class:`Overlaps`, ordered by the larger of contained and contains; empty if there are none. Documents
+            whose text was changed without their passages are named in ``stale``.
+
+        Raises:
+            IncompleteSearchError: If documents may be missing: some have no passages yet, shards failed, a text could
+                not be read, or more than 10,000 share only passages that very many have (:meth:`stream_passages`
+                reads them).
+            MappingError: If an index has no passages.
+            TypeError: If an argument has the wrong type.
+            InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
+        """
+        return self._run(passages.find(self._context, index, text, options))
+
+    def find_passages_of(
+        self,
+        index: Index,
+        id: str,
+        *,
+        options: PassageOptions,
+    ) -> Overlaps:
+        """
+        Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
+
+        *routing* only says which document is meant, where several have that id. Cost: one search more, for that
+        document.
+
+        Raises:
+            InvalidInputError: If there is no such document with a text, or several of that id have different texts.
+        """
+        return self._run(passages.find_of(self._context, index, id, options))
+
+    def find_passages_many(
+        self,
+        index: Index,
+        texts: Iterable[str],
+        *,
+        options: PassageOptions,
+    ) -> list[Overlaps | Exception]:
+        """
+        Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
+
+        Cost: one lookup after another.
+        """
+        return self._run(passages.find_many(self._context, index, texts, options))
+
+    def stream_passages(
+        self,
+        index: Index,
+        text: str,
+        *,
+        options: Annotated[PassageOptions, "without size on_incomplete"],
+    ) -> Generator[Overlap, None, None]:
+        """
+        Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.
+
+        Raises:
+            IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
+                others may be missing.
+        """
+        return self._stream(passages.stream(self._context, index, text, options))

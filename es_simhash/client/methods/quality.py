@@ -1,0 +1,244 @@
+"""Methods about an index: its numbers, a report, what is wrong, what to choose, and why; flows load on first call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from es_simhash.client.base import SyncBase
+from es_simhash.hashing import Scheme
+from es_simhash.transport.protocol import Index, OnProgress
+
+if TYPE_CHECKING:
+    from es_simhash.quality.boilerplate_flow import Boilerplate
+    from es_simhash.quality.explain_flow import Explanation
+    from es_simhash.quality.health import Diagnosis
+    from es_simhash.quality.report.page import IndexReport
+    from es_simhash.quality.report_flow import ReportOptions
+    from es_simhash.quality.size_flow import Size, SizeOptions
+    from es_simhash.quality.stats import Stats
+    from es_simhash.quality.stats_flow import StatsOptions
+    from es_simhash.quality.tuning import Tuning
+
+
+class QualityMethods(SyncBase):
+    """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
+
+    def doctor(
+        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
+    ) -> Diagnosis:
+        """
+        Return the faults of the fingerprints of *index*, with notes and advice; reads only.
+
+        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
+        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
+        candidates by max_distance.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample.
+        """
+        from es_simhash.quality.doctor_flow import diagnose
+
+        return self._run(diagnose(self._context, index, sample, text_field, seed))
+
+    def tune(
+        self,
+        index: Index,
+        *,
+        sample: int = 500,
+        schemes: Sequence[str | Scheme] = (),
+        text_field: str | Sequence[str] = (),
+        seed: int = 0,
+        progress: OnProgress | None = None,
+    ) -> Tuning:
+        """
+        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
+
+        The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            sample:
+                Texts drawn at random, 1 to 10,000; all if there are fewer.
+            schemes:
+                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            seed:
+                Chooses the sample and the edits.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            InvalidInputError: If the text field is unknown, or no sampled document has text.
+        """
+        from es_simhash.quality.tune_flow import tune
+
+        return self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
+
+    def boilerplate(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] = (),
+        source_field: str | None = None,
+        sample: int = 5_000,
+        min_documents: int = 20,
+        min_share: float = 0.01,
+        seed: int = 0,
+    ) -> Boilerplate:
+        """
+        Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
+
+        Many sampled documents share such a passage although their other text differs. Write the result of ``to_json()``
+        to a file, read it, and pass its path to ``get_scheme(..., boilerplate=PATH)``. The index does not need our
+        fields. Costs a request for each 1,000 documents sampled.
+
+        Args:
+            index:
+                Name, pattern, alias or data stream.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            source_field:
+                Keyword field that says where a document comes from: passages are also counted within each of its
+                values, where a footer of a small source is frequent.
+            sample:
+                Documents drawn at random, 1 to 10,000; all if there are fewer.
+            min_documents:
+                Fewest sampled documents that have a passage, at least 2.
+            min_share:
+                Their smallest share of the sampled documents, or of those of one source, 0 to 1.
+            seed:
+                Chooses the sample.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or the text field is unknown.
+        """
+        from es_simhash.quality.boilerplate_flow import read_boilerplate
+
+        return self._run(
+            read_boilerplate(
+                self._context,
+                index,
+                sample,
+                text_field=text_field,
+                source_field=source_field,
+                min_documents=min_documents,
+                min_share=min_share,
+                seed=seed,
+            )
+        )
+
+    def explain(
+        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
+    ) -> Explanation:
+        """
+        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            first:
+                Id of a document.
+            second:
+                Id of another.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            max_changes:
+                Places shown at which the texts differ.
+
+        Raises:
+            InvalidInputError: If a document is missing or has no readable text.
+        """
+        from es_simhash.quality.explain_flow import explain_documents
+
+        return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
+
+    def stats(
+        self,
+        index: Index,
+        *,
+        options: StatsOptions,
+    ) -> Stats:
+        """
+        Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
+
+        Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
+        duplicates, three for a time field, and about one for every 10,000 sources.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            options:
+                ...
+
+        Raises:
+            MappingError: If the index lacks our fields, or its grouping is being changed.
+            InvalidInputError: If a field is not mapped, or cannot be counted.
+            IncompleteSearchError: If some documents could not be counted.
+        """
+        from es_simhash.quality.stats_flow import read_stats
+
+        return self._run(read_stats(self._context, index, options))
+
+    def size(
+        self,
+        index: Index,
+        *,
+        options: SizeOptions,
+    ) -> Size:
+        """
+        Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
+
+        Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
+        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream; it need not have our fields.
+            options:
+                ...
+
+        Raises:
+            InvalidInputError: If there is no such index.
+            IncompleteSearchError: If some documents could not be counted.
+        """
+        from es_simhash.quality.size_flow import read_size
+
+        return self._run(read_size(self._context, index, options))
+
+    def report(
+        self,
+        index: Index,
+        *,
+        options: ReportOptions,
+    ) -> IndexReport:
+        """
+        Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
+
+        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ, an
+        estimate of what each preset would remove, and the health of the fingerprints.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            options:
+                ...
+
+        Raises:
+            MappingError: If the index lacks our fields, or its grouping is being changed.
+            InvalidInputError: If a field is not mapped, or cannot be counted.
+            IncompleteSearchError: If some documents could not be read.
+        """
+        from es_simhash import __version__
+        from es_simhash.quality.report_flow import read_report
+
+        return self._run(read_report(self._context, index, options, version=__version__))

@@ -1,0 +1,280 @@
+"""Methods that create, check, fill and clean indices; each imports its flow on first call."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.client.base import SyncBase
+from es_simhash.hashing import Scheme
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.protocol import Index, OnProgress
+
+if TYPE_CHECKING:
+    from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
+    from es_simhash.setup_flow import Setup
+    from es_simhash.upkeep.backfill_flow import BackfillOptions
+    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.upkeep.follow_options import FollowOptions, FollowReport
+    from es_simhash.upkeep.judge import BackfillProgress
+    from es_simhash.upkeep.remove_flow import RemovedFields
+    from es_simhash.upkeep.template_flow import TemplateChange
+
+
+class UpkeepMethods(SyncBase):
+    """Indices and the fingerprints in them."""
+
+    def setup(
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] = (),
+        time_field: str | None = None,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+    ) -> Setup:
+        """
+        Make *index*, which exists, ready: record fields, a grouping and a distance, fill it, group it; say what is so.
+
+        The preset is the strictest that reports at least 98 % of the edited copies of a sample that share 80 % of
+        their shingles with the original (:meth:`tune`). What the index records already stays, and decides. A run that
+        ended early is continued by the next one. Others may write meanwhile; :meth:`follow` keeps up with them.
+        Cost: all documents are read once, and once more where their texts are compared.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            time_field:
+                Date or number whose smallest value makes a document the canonical of its group; by default what the
+                index records, else the smallest id.
+            dry_run:
+                Change nothing, and return what would be recorded.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            InvalidInputError: If no document has such a text, the index records other text fields or another canonical,
+                or it has a scheme without presets and records no distance.
+            MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
+            IncompleteSearchError: If not every document could be read.
+        """
+        from es_simhash.setup_flow import setup
+
+        return self._run(setup(self._context, index, text_field, time_field, dry_run=dry_run), progress)
+
+    def create_index(
+        self,
+        index: str,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool = True,
+        passages: bool = False,
+        mappings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> IndexSettings:
+        """
+        Create *index* with our fields, and return what its mapping now records.
+
+        Args:
+            index:
+                Name of the new index.
+            scheme:
+                Scheme of its fingerprints; by default this client's, else the library's default.
+            text_field:
+                Field or fields that the text comes from, recorded for ingest and backfill.
+            max_distance:
+                Distance in bits that lookups use if they are given none; ``None`` leaves it at 3.
+            value:
+                Whether documents carry the signed 64-bit copy for scripts.
+            passages:
+                Whether documents carry the terms of their passages, for :meth:`find_passages`.
+            mappings:
+                Mapping of the caller's own fields; kept as it is.
+            settings:
+                Index settings, such as ``{"number_of_shards": 1}``.
+            dry_run:
+                Create nothing, and return what would be recorded.
+
+        Raises:
+            InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
+        """
+        from es_simhash.upkeep.setup_flow import create_index
+
+        ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
+        return self._run(create_index(self._context, index, ours, mappings, settings, dry_run=dry_run))
+
+    def put_mapping(
+        self,
+        index: Index,
+        *,
+        scheme: str | Scheme | None = None,
+        text_field: str | Sequence[str] = (),
+        max_distance: int | None = None,
+        value: bool | None = None,
+        passages: bool | None = None,
+        dry_run: bool = False,
+    ) -> list[str]:
+        """
+        Add our fields to indices that exist; return the names of those changed, or with *dry_run* to be changed.
+
+        What is not given stays as an index records it; the caller's own fields and ``_meta`` keys stay too. Arguments
+        are those of :meth:`create_index`. Where passages are added to documents, :meth:`find_passages` is an error
+        until :meth:`backfill` has seen all of them.
+
+        Raises:
+            MappingError: If an index uses the prefix for something else, or records another scheme.
+        """
+        from es_simhash.upkeep.setup_flow import put_mapping
+
+        flow = put_mapping(
+            self._context, index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
+        )
+        return self._run(flow)
+
+    def put_index_template(
+        self, name: str, *, text_field: str | Sequence[str] = (), dry_run: bool = False
+    ) -> TemplateChange:
+        """
+        Put our fields into an index template that exists, so that the next index of an alias or data stream has them.
+
+        New indices record what the indices there do, except the grouping, which :meth:`ingest` records. Everything else
+        of the template stays. No server writes a template on condition: what somebody else changes between the last
+        reading and the writing, a few milliseconds, is lost.
+
+        Args:
+            name:
+                An alias or data stream, whose template is looked up: of those that match the name of its next index
+                the one with the highest priority. Or the name of an index template.
+            text_field:
+                Field or fields that the text comes from, where no index records them.
+            dry_run:
+                Store nothing, and return what would change. The server simulates that, so it refuses what it would
+                refuse later.
+
+        Raises:
+            MappingError: If the template uses the prefix for something else, if there is no template, or if somebody
+                else changes it meanwhile.
+            InvalidInputError: If a program manages the template, if it is a legacy one, or if no text field is known.
+        """
+        from es_simhash.upkeep.template_flow import put_index_template
+
+        return self._run(put_index_template(self._context, name, text_field, dry_run=dry_run))
+
+    def put_pipeline(
+        self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
+    ) -> InstalledPipeline:
+        """
+        Store an ingest pipeline that computes the fingerprints of what is written to *index*, by any program.
+
+        The server first computes fingerprints of probe texts; nothing is stored unless all bits are those of Python.
+        An index that a rollover creates has the pipeline if its template sets ``index.final_pipeline``.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream. It records its scheme and its text field.
+            name:
+                Name of the pipeline; by default the prefix, with ``-fingerprints`` behind it.
+            use_as:
+                ``"final"``: every document passes it, after all other pipelines, so it reads the text that is stored;
+                ``"default"``: documents that name no other pipeline pass it. By default it is only stored.
+            dry_run:
+                Prove it on the probes, and store nothing.
+
+        Raises:
+            SchemeError: If a pipeline cannot compute the scheme of the index.
+            InvalidInputError: If the index records no text field, or another argument cannot be used.
+            PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
+                or its place.
+        """
+        from es_simhash.pipeline.install_flow import put_pipeline
+
+        return self._run(put_pipeline(self._context, index, name, use_as, dry_run=dry_run))
+
+    def check(self, index: Index) -> list[IndexCheck]:
+        """Return, for each index, whether lookups work there and what is wrong; reads only."""
+        from es_simhash.upkeep.check_flow import check_indices
+
+        return self._run(check_indices(self._context, index))
+
+    def remove_fields(self, index: Index, *, groups_only: bool = False, dry_run: bool = False) -> RemovedFields:
+        """
+        Remove our fields from the documents of *index*, and our entry from its ``_meta``.
+
+        Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
+        prefix, or each group field, with a null.
+
+        Args:
+            index:
+                Name, list of names, pattern, alias or data stream.
+            groups_only:
+                Undo what :meth:`reconcile`, :meth:`tag_duplicates` and :meth:`ingest` wrote as tags: remove only the
+                group fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
+                rule.
+            dry_run:
+                Change nothing, and count what would be changed.
+        """
+        from es_simhash.upkeep.remove_flow import remove_fields
+
+        return self._run(remove_fields(self._context, index, groups_only=groups_only, dry_run=dry_run))
+
+    def backfill(
+        self,
+        index: Index,
+        *,
+        options: BackfillOptions,
+        progress: OnProgress | None = None,
+    ) -> Generator[BackfillProgress, None, None]:
+        """
+        Give each document of *index* the fingerprint of its present text, and yield the progress.
+
+        Missing fingerprints are added and stale ones replaced; correct ones are not written. A document that
+        somebody changes meanwhile is read again, so nobody's change is lost. Our fields are added to the mapping
+        where it lacks them. The work is done as the reports are read; a second run does what is left.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            options:
+                ...
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            MappingError: If the index lacks the fields and they cannot be added.
+            IncompleteSearchError: If not every document could be looked at.
+            InvalidInputError: If an argument cannot be used.
+        """
+        from es_simhash.upkeep.backfill_flow import backfill
+
+        return self._stream(backfill(self._context, index, options), progress)
+
+    def follow(
+        self,
+        index: Index,
+        *,
+        options: FollowOptions,
+    ) -> Generator[FollowReport, None, None]:
+        """
+        Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
+
+        It reads what changed, whoever wrote it, without an end. The work is done as the reports are read: stop reading,
+        and it records how far it came and gives its lease back. A server that cannot be reached is waited for.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream. New indices behind it are followed too.
+            options:
+                ...
+
+        Raises:
+            MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
+            LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
+        """
+        from es_simhash.upkeep.follow_flow import follow
+
+        return self._stream(follow(self._context, index, options))

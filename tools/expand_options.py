@@ -1,0 +1,239 @@
+"""
+Write out classes of options in methods: each public field becomes a keyword argument, with its text in the docstring.
+
+In ``client/methods/`` a keyword-only argument without default whose type is a dataclass stands for its fields. Public
+fields are those that the Args of the class's docstring explain; ``Annotated[LookupOptions, "without size verify"]``
+leaves some out, ``"only preset verify"`` takes some. A field that is itself such a dataclass stands for its fields.
+
+In a docstring the entry of such an argument stands for the entries of its fields: with the text ``...`` for those of
+the class, with another text for one entry that names them all. Fields that have an entry of their own are left out.
+"""
+
+# ruff: noqa: INP001 - a script, not part of a package
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+Imports: TypeAlias = dict[str, tuple[str, str]]
+"""Where each imported name comes from: its module, and its name there."""
+
+INDENT = " " * 12
+_ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
+
+
+def imports_of(tree: ast.AST) -> Imports:
+    found: Imports = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name: (alias.name, "") for alias in node.names}
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A public field, as it is written, and what its annotation imports; or a class if it stands for other fields."""
+
+    name: str
+    annotation: str = ""
+    default: str = ""
+    imports: Imports = dataclasses.field(default_factory=dict)
+    nested: OptionsClass | None = None
+
+
+class OptionsClass:
+    """A class of options, and the text that it is written in."""
+
+    def __init__(self, cls: type[Any]) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+        self.module = cls.__module__
+        self._text = entries_of(inspect.getdoc(cls) or "")
+
+    def fields(self) -> list[Field]:
+        named = {name for names in self._text for name in names.split(", ")}
+        return [self._field(each) for each in dataclasses.fields(self.cls) if each.name in named]
+
+    def leaves(self) -> list[Field]:
+        """Return the public fields, with those of a nested class in its place."""
+        return [leaf for each in self.fields() for leaf in (each.nested.leaves() if each.nested else [each])]
+
+    def entries(self) -> dict[str, str]:
+        """Return the entries of the docstring's Args, those of nested classes in their place."""
+        nested = {each.name: each.nested for each in self.fields() if each.nested}
+        return expand_entries(self._text, nested, {})
+
+    def build(self, names: set[str]) -> str:
+        """Return the expression that makes an object of the arguments *names*."""
+        given = []
+        for each in self.fields():
+            if each.nested:
+                given.append(f"{each.name}={each.nested.build(names)}")
+            elif each.name in names:
+                given.append(f"{each.name}={each.name}")
+        return f"{self.name}({', '.join(given)})"
+
+    def classes(self) -> Imports:
+        """Return the imports that :meth:`build` needs."""
+        found = {self.name: (self.module, self.name)}
+        for each in self.fields():
+            found |= each.nested.classes() if each.nested else {}
+        return found
+
+    def _field(self, field: dataclasses.Field[Any]) -> Field:
+        if field.default is dataclasses.MISSING:
+            return Field(field.name, nested=OptionsClass(field.default_factory))  # type: ignore[arg-type]
+        owner = next(cls for cls in self.cls.__mro__ if field.name in vars(cls).get("__annotations__", {}))
+        tree = ast.parse(inspect.getsource(importlib.import_module(owner.__module__)))
+        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner.__name__)
+        written = next(
+            node for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == field.name
+        )
+        known = imports_of(tree)
+        names = {node.id for node in ast.walk(written.annotation) if isinstance(node, ast.Name)}
+        imports = {name: known.get(name, (owner.__module__, name)) for name in names if not hasattr(builtins, name)}
+        return Field(field.name, str(field.type), _default(written.value, field.default), imports)
+
+
+def _default(written: ast.expr | None, default: Any) -> str:
+    """Return a default as it is written, but the value of a name: it may not be imported where the method is."""
+    if isinstance(written, ast.Call):
+        written = written.args[0]
+    if written is None or any(isinstance(node, ast.Name) for node in ast.walk(written)):
+        return repr(default)
+    return ast.unparse(written)
+
+
+def entries_of(docstring: str) -> dict[str, str]:
+    """Return the text of each entry of the Args of a *docstring*, both without indentation."""
+    found = re.search(r"^Args:\n((?:(?:    .*)?\n?)*)", docstring, re.MULTILINE)
+    entries = {}
+    for entry in _ENTRY.split(found[1])[1:] if found else ():
+        names, _, text = entry.partition(":\n")
+        entries[names] = textwrap.dedent(text).strip()
+    return entries
+
+
+def expand_entries(
+    entries: dict[str, str], classes: dict[str, OptionsClass], names: dict[str, set[str]]
+) -> dict[str, str]:
+    """Return *entries* with those of the arguments *classes* expanded; *names*: the fields of each that are taken."""
+    explained = {name for key in entries for name in key.split(", ")}
+    found: dict[str, str] = {}
+    for key, text in entries.items():
+        if key not in classes:
+            found[key] = text
+            continue
+        taken = names.get(key) or {leaf.name for leaf in classes[key].leaves()}
+        left = [leaf.name for leaf in classes[key].leaves() if leaf.name in taken - explained]
+        if text == "...":
+            found |= {name: each for name, each in classes[key].entries().items() if name.split(", ")[0] in left}
+        else:
+            found[", ".join(left)] = text
+    return found
+
+
+def expand(source: str) -> str:
+    """Return a module of methods with all arguments written out, not yet formatted."""
+    tree = ast.parse(source)
+    imports = imports_of(tree)
+    lines = source.splitlines(keepends=True)
+    needed: dict[str, Imports] = {}
+    top = {alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in imports_of(node)}
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for function in sorted(functions, key=lambda node: -node.lineno):
+        found = list(_arguments(function, imports))
+        if found:
+            _write(lines, function, found, top)
+            for _, options, _ in found:
+                for leaf in options.leaves():
+                    needed.setdefault(options.name, {}).update(leaf.imports)
+    head = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.lineno < functions[0].lineno]
+    for node in sorted(head, key=lambda node: -node.lineno):
+        for name in sorted(imports_of(node).keys() & needed.keys()):
+            each = {key: value for key, value in needed[name].items() if key not in imports}
+            at = node.end_lineno or node.lineno
+            lines[at:at] = [f"{' ' * node.col_offset}{_import(key, *value)}\n" for key, value in each.items()]
+    return "".join(lines)
+
+
+def _import(name: str, module: str, original: str) -> str:
+    alias = "" if name in (original, module) else f" as {name}"
+    return f"from {module} import {original}{alias}" if original else f"import {module}{alias}"
+
+
+def _arguments(function: ast.FunctionDef, imports: Imports) -> Iterator[tuple[ast.arg, OptionsClass, set[str]]]:
+    """Yield the arguments that stand for the fields of a class, the class, and the names of the fields taken."""
+    for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        annotation, chosen = each.annotation, ""
+        if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
+            annotation, text = annotation.slice.elts  # type: ignore[attr-defined]
+            chosen = ast.literal_eval(text)
+        if default is None and isinstance(annotation, ast.Name) and annotation.id in imports:
+            module, name = imports[annotation.id]
+            cls = getattr(importlib.import_module(module), name)
+            if dataclasses.is_dataclass(cls):
+                options = OptionsClass(cls)
+                verb, *names = chosen.split() or ["without"]
+                leaves = {leaf.name for leaf in options.leaves()}
+                if unknown := set(names) - leaves:
+                    raise LookupError(f"{function.name}: {name} has no {sorted(unknown)}")
+                yield each, options, leaves & set(names) if verb == "only" else leaves - set(names)
+
+
+def _write(
+    lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]], top: set[str]
+) -> None:
+    """Write the arguments *found* of a *function* out: in its body, its docstring and its signature."""
+    docstring, *body = function.body
+    indent = " " * docstring.col_offset
+    imports = {name: where for _, each, _ in found for name, where in each.classes().items() if name not in top}
+    built = [f"{indent}{each.arg} = {options.build(names)}\n" for each, options, names in found]
+    first = next(node for node in body if not isinstance(node, ast.ImportFrom))
+    lines[first.lineno - 1 : first.lineno - 1] = built
+    if imports:
+        start = body[0].lineno - 1
+        lines[start:start] = [f"{indent}{_import(name, *where)}\n" for name, where in imports.items()]
+        if body[0] is first:
+            lines[start + len(imports) : start + len(imports)] = ["\n"]
+    _write_docstring(lines, function, found)
+    for each, options, names in reversed(found):
+        written = [
+            f"{leaf.name}: {leaf.annotation} = {leaf.default}," for leaf in options.leaves() if leaf.name in names
+        ]
+        line, last = lines[each.lineno - 1], lines[(each.end_lineno or each.lineno) - 1]
+        tail = last.encode()[each.end_col_offset :].decode().removeprefix(",")
+        lines[each.lineno - 1 : each.end_lineno] = [
+            line.encode()[: each.col_offset].decode() + " ".join(written) + tail
+        ]
+
+
+def _write_docstring(
+    lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]]
+) -> None:
+    docstring = function.body[0]
+    entries = entries_of(ast.get_docstring(function) or "")
+    if not entries:
+        return
+    classes = {each.arg: options for each, options, _ in found}
+    expanded = expand_entries(entries, classes, {each.arg: names for each, _, names in found})
+    start = next(at for at in range(docstring.lineno, docstring.end_lineno or 0) if lines[at].strip() == "Args:") + 1
+    end = next(
+        at for at in range(start, docstring.end_lineno or 0) if not lines[at].startswith(INDENT) and lines[at].strip()
+    )
+    while not lines[end - 1].strip():
+        end -= 1
+    lines[start:end] = [
+        line
+        for names, text in expanded.items()
+        for line in (f"{INDENT}{names}:\n", textwrap.indent(text, INDENT + "    ") + "\n")
+    ]
