@@ -204,7 +204,13 @@ def removal(command: Function) -> Function:
         metavar="FIELD",
         help="Refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
-    @click.option("--show", metavar="FIELD", multiple=True, help="Show this field in the plan. Repeatable.")
+    @click.option(
+        "--show",
+        metavar="FIELDS",
+        multiple=True,
+        callback=options.split_names,
+        help="Show these fields in the plan, separated by commas. Repeatable.",
+    )
     @wraps(command)
     def with_removal(**values: Any) -> Any:
         return command(removal={name: values.pop(name) for name in _NAMES}, **values)

@@ -224,12 +224,16 @@ def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, s
         raise InvalidInputError(str(error)) from error
 
 
+def split_names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in *values*, each of which may be several names separated by commas."""
+    return tuple(name for value in values for each in value.split(",") if (name := each.strip()))
+
+
 def _parse_fields(_ctx: click.Context, _param: click.Parameter, source: str | None) -> bool | list[str]:
     """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
     if source is None or source.strip() == "*":
         return source is not None
-    names = [name.strip() for name in source.split(",") if name.strip()]
-    if not names:
+    if not (names := list(split_names(_ctx, _param, (source,)))):
         raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
     return names
 

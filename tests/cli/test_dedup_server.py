@@ -223,6 +223,16 @@ def test_the_argument_of_apply(run, grouped, server, tmp_path, monkeypatch):
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
 
 
+def test_a_plan_shows_the_fields_asked_for(run, grouped, server, tmp_path):
+    """Fields are separated by commas, as --source has them."""
+    server.request("POST", f"/{grouped}/_update/b?refresh=true", {"doc": {"lang": "en", "agency": "ab"}})
+    plan = tmp_path / "plan.jsonl"
+    assert run("plan", grouped, "--out", plan, "--max-share", 1, "--show", "lang,agency").exit_code == 0
+    assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= {
+        line.strip() for line in run("review", plan).stdout.splitlines()
+    }
+
+
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
