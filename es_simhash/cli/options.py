@@ -299,6 +299,13 @@ dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what 
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
 
 
+passages = click.option(
+    "--passages/--no-passages",
+    default=None,
+    help="Whether documents also hold hashes of their passages, which es-simhash passages needs.",
+)
+
+
 def value_option(*, default: bool | None) -> Decorator:
     return click.option(
         "--value/--no-value",

@@ -262,6 +262,7 @@ def test_a_query_for_nothing_is_one_line(local):
         ["find", "index", "text", "--source", ","],
         ["ingest", "index"],
         ["ingest", "index", "-", "--create"],
+        ["ingest", "index", "-", "--passages"],
         ["ingest", "index", "-", "--max-distance", "3", "--on-duplicate", "none"],
         ["create", "index", "--existing", "--settings", "{}"],
         ["serve", "--port", "70000"],

@@ -317,7 +317,8 @@ def passages(
     Find the documents of INDEX that share passages with TEXT: quotes, excerpts, texts inside texts.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas; it needs passages (es-simhash
-    create --passages). Without TEXT, or if it is -, the text comes from stdin. Places are in characters, counted from 0.
+    create --passages). Without TEXT, or if it is -, the text comes from stdin. Places are in characters, counted from
+    0.
     """
     text = piped_text(text, file, document_id) or text
     if sum(given is not None for given in (text, file, document_id)) != 1:
