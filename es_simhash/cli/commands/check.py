@@ -53,7 +53,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
         print_json([asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks])
     else:
         print_table(
-            ["index", "ready", "scheme", "text fields", "#max distance", "grouping", "#documents", "#fingerprinted"],
+            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted", "~grouping"],
             [
                 (
                     each.index,
@@ -61,9 +61,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
                     "-" if each.max_distance is None else each.max_distance,
-                    _grouping(each.grouping),
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
+                    _grouping(each.grouping),
                 )
                 for each in checks
             ],
