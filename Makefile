@@ -57,6 +57,7 @@ lint: $(VENV)/.dev ## Check format, lint and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_clients.py --check
+	$(BIN)/python tools/format_json.py --check
 
 types: $(VENV)/.dev ## Check types
 	$(BIN)/mypy
@@ -64,6 +65,7 @@ types: $(VENV)/.dev ## Check types
 format: $(VENV)/.dev ## Format, and apply automatic lint fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	$(BIN)/python tools/format_json.py
 
 mappings: $(VENV)/.dev ## Write mappings/
 	$(BIN)/python tools/generate_mappings.py

@@ -23,8 +23,7 @@ from PIL import Image
 from vectors import connect
 
 from es_simhash import SimHashClient, build_dashboards, build_distance_field, fingerprint
-from es_simhash.dashboards.chart_parts import ENGLISH, given
-from es_simhash.dashboards.charts import distances_chart
+from es_simhash.dashboards.charts import ENGLISH, chart, given
 from es_simhash.servers import embedded_server
 
 INDEX = "licences"
@@ -74,7 +73,7 @@ def distances_to(client: Any, wanted: int) -> dict[str, Any]:
     found = [(int(each["key"]), each["doc_count"]) for each in answer["aggregations"]["near"]["buckets"]]
     rows = [{"distance": bits, "documents": number} for bits, number in found if bits <= FARTHEST]
     words = replace(ENGLISH, bits="near_dup_distance: bits that differ from the text", duplicates="documents")
-    return distances_chart(given(rows), words)
+    return chart("distances", given(rows), words)
 
 
 def write(spec: dict[str, Any], path: Path, width: int, height: int) -> None:

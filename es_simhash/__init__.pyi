@@ -60,6 +60,7 @@ from .quality.size_flow import Size, estimate_size
 from .quality.stats import Stats
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html
+from .setup_flow import Setup
 from .tables.tabular import Table, table
 from .texts.measures import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
@@ -115,6 +116,7 @@ __all__ = [
     "SchemeError",
     "SchemeMismatchError",
     "SearchFailedError",
+    "Setup",
     "SimHashClient",
     "SimHashError",
     "Size",

@@ -74,18 +74,18 @@ class Journal:
     def _begin(self, values: Mapping[str, Any], synchronous: str) -> bool:
         """Put *values* into a new file, in one step; return whether it is new."""
         execute = self._database.execute
-        execute("PRAGMA locking_mode=EXCLUSIVE")
+        execute("PRAGMA locking_mode(EXCLUSIVE)")
         execute("BEGIN IMMEDIATE")
         is_new = not execute("SELECT 1 FROM sqlite_master").fetchall()
         if is_new:
-            execute(f"PRAGMA application_id={_APPLICATION}")
-            execute(f"PRAGMA user_version={VERSION}")
+            execute(f"PRAGMA application_id({_APPLICATION})")
+            execute(f"PRAGMA user_version({VERSION})")
             execute(_TABLE)
             rows = [(name, json.dumps(value)) for name, value in values.items()]
             self._database.executemany("INSERT INTO entries VALUES (?, ?)", rows)
         execute("COMMIT")
-        execute("PRAGMA journal_mode=WAL")
-        execute(f"PRAGMA synchronous={synchronous}")
+        execute("PRAGMA journal_mode(WAL)")
+        execute(f"PRAGMA synchronous({synchronous})")
         return is_new
 
     def _read(self, kind: str) -> dict[str, Any]:

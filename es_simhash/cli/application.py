@@ -23,6 +23,7 @@ from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, s
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Use": {
+        "setup": "Make an index that exists ready, in one step.",
         "create": "Create an index with the fields, or add the fields.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",

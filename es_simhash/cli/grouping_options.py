@@ -9,6 +9,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
+from es_simhash.cli.output import saying_what_is_recorded
 from es_simhash.groups.rule import RULES, Resources
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
@@ -143,7 +144,8 @@ def grouping(command: Function) -> Function:
             "per": False if per == "" else per,
             "within": _parse_within(within),
         }
-        return command(grouping=given, **values)
+        with saying_what_is_recorded():
+            return command(grouping=given, **values)
 
     return with_grouping
 

@@ -9,10 +9,12 @@ table; a test reads the source and fails where one is missing. Rich is imported 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
@@ -21,6 +23,8 @@ from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands p
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from es_simhash.transport.protocol import Progress
 
 
 # The longer of two that begin alike comes first: the first that fits is taken.
@@ -152,6 +156,25 @@ def _say(name: str, message: str, prefix: str, **data: Any) -> None:
         click.echo(visible(f"{prefix}{message}"), err=True)
 
 
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+@contextmanager
+def saying_what_is_recorded() -> Iterator[None]:
+    """Print a note when the library records a grouping within the block."""
+    logger, handler = logging.getLogger("es_simhash.grouping"), _Notes(logging.INFO)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 class Failed(Protocol):
     """A failure of one part of the work: its fields, among them its kind and reason, and a sentence for people."""
 
@@ -253,6 +276,23 @@ class Tracker:
             return
         rate = f"{self.documents / self.seconds:,.0f}"
         self._progress.update(self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate)
+
+
+@contextmanager
+def tracking() -> Iterator[Callable[[Progress], None]]:
+    """Return what shows the progress of a call: a :class:`Tracker` for each of its steps."""
+    shown: Tracker | None = None
+    step = ""
+    with ExitStack() as stack:
+
+        def tell(progress: Progress) -> None:
+            nonlocal shown, step
+            if shown is None or progress.step != step:
+                stack.close()
+                step, shown = progress.step, stack.enter_context(Tracker(progress.step, total=progress.total))
+            shown.advance(progress.done - shown.documents, completed=progress.done, total=progress.total)
+
+        yield tell
 
 
 def progress_line(description: str, documents: int, seconds: float, completed: int, total: int | None) -> str:

@@ -1,7 +1,7 @@
 """
 Saved objects about near-duplicates for Kibana and OpenSearch Dashboards.
 
-Builders return plain dicts. Nothing here sends a request or reads a file.
+Builders return plain dicts. Nothing here sends a request, or reads a file but those of this folder.
 """
 
 from es_simhash.dashboards.pack import build_dashboards

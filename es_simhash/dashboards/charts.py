@@ -1,352 +1,156 @@
-"""The charts of panels and reports as Vega 5 specifications, drawn from given rows. No saved object is made here."""
+"""
+The charts of panels and reports as Vega 5 specifications, and their rows. No saved object is made here.
+
+``charts.json`` has the charts, ``rows.json`` the rows of panels: searches, and what becomes of their answers.
+Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
+``document``, no computed property. Text takes the styles ``guide-label`` and ``guide-title``, which both products
+colour for light and dark themes. A bar alone does not fill its chart.
+
+``%dashboard_context-..._clause%`` stands for the filters and the query bar of the dashboard, ``%timefilter%`` for
+the chosen range of time, ``%autointerval%`` for an interval that fits it. Both products know all of them.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from es_simhash.dashboards.chart_parts import (
-    DUPLICATES,
-    ENGLISH,
-    OTHERS,
-    ChartWords,
-    Rows,
-    answered,
-    axis,
-    band,
-    colours,
-    empty_words,
-    field,
-    flatten,
-    formula,
-    frame,
-    hot_blocks_request,
-    largest_groups_request,
-    legend,
-    linear,
-    literal,
-    no_rows,
-    numbers_request,
-    rect,
-    response,
-    signal,
-    split,
-    text,
-    thick,
-    value,
-)
 from es_simhash.dashboards.subject import Subject
+from es_simhash.dashboards.templates import fill, read
 
 
-def over_time_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
-    """Return documents over time; *rows*: ``time``, ``until`` (ms since 1970), ``documents``, ``duplicates``."""
-    edges = [
-        {"type": "extent", "field": "time", "signal": "starts"},
-        {"type": "extent", "field": "until", "signal": "ends"},
-    ]
-    data: list[dict[str, Any]] = [
-        *rows.data,
-        {"name": "spans", "source": "rows", "transform": edges},
-        {"name": "bars", "source": "rows", "transform": split("time", words)},
-        {"name": "counted", "source": "bars", "transform": [{"type": "filter", "expr": "datum.counted > 0"}]},
-    ]
-    scales: list[dict[str, Any]] = [
-        {
-            "name": "x",
-            "type": "utc",
-            "domain": signal("length(data('spans')) ? [starts[0], ends[1]] : [now() - 86400000, now()]"),
-            "range": "width",
-        },
-        linear("y", {"data": "bars", "field": "y1"}, "height", nice=True, zero=True),
-        colours(words),
-    ]
-    tooltip = (
-        "{'from (UTC)': utcFormat(datum.time, '%Y-%m-%d %H:%M'), 'documents': format(datum.documents, ','), "
-        "'duplicates': format(datum.duplicates, ',')}"
-    )
-    bar = rect(
-        "bars",
-        x={"scale": "x", **field("time")},
-        x2={"scale": "x", **field("until"), "offset": -1},
-        y={"scale": "y", **field("y0")},
-        y2={"scale": "y", **field("y1")},
-        fill={"scale": "colour", **field("kind")},
-        tooltip=signal(tooltip),
-    )
-    return frame(
-        words.over_time,
-        data=data,
-        signals=rows.signals,
-        scales=scales,
-        axes=[
-            axis("bottom", "x", labelOverlap=True, tickCount=signal("ceil(width / 90)")),
-            axis("left", "y", grid=True, tickCount=5, tickMinStep=1, format=",d"),
-        ],
-        legends=[legend("colour")],
-        marks=[bar, empty_words("counted", rows.empty)],
-    )
-
-
-def sources_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
-    """Return the share of duplicates by source; *rows*: ``source``, ``documents``, ``duplicates``."""
-    share = formula("share", "datum.documents ? datum.duplicates / datum.documents : 0")
-    scales: list[dict[str, Any]] = [
-        band("y", {"data": "shares", "field": "source"}, range_="height"),
-        # The label of a bar stands behind it.
-        linear("x", [0, 1], [0, signal("max(20, width - 150)")]),
-    ]
-    counts = f"format(datum.duplicates, ',') + {literal(words.of)} + format(datum.documents, ',')"
-    label = f"format(datum.share, '.1%') + '  (' + {counts} + ')'"
-    middle: dict[str, Any] = {"y": {"scale": "y", **field("source"), "band": 0.5}, "baseline": value("middle")}
-    bar = thick("y", "source") | {"x": {"scale": "x", "value": 0}}
-    tooltip = signal(f"{{'source': datum.source, 'duplicates': {label}}}")
-    marks = [
-        rect("shares", x2={"scale": "x", "value": 1}, fill=value(OTHERS), fillOpacity=value(0.25), **bar),
-        rect("shares", x2={"scale": "x", **field("share")}, fill=value(DUPLICATES), tooltip=tooltip, **bar),
-        text("shares", text=signal(label), x={"scale": "x", "value": 1, "offset": 6}, **middle),
-        empty_words("shares", rows.empty),
-    ]
-    return frame(
-        words.by_source,
-        data=[*rows.data, {"name": "shares", "source": "rows", "transform": [share]}],
-        signals=rows.signals,
-        scales=scales,
-        axes=[axis("left", "y", labelLimit=120)],
-        marks=marks,
-    )
-
-
-def sizes_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
-    """Return how many groups have which size; *rows*: ``label`` and ``groups``, in the order of the sizes."""
-    tooltip = "{'documents in the group': datum.label, 'groups': format(datum.groups, ',')}"
-    return _columns(
-        words.by_size,
-        rows,
-        ("label", "groups"),
-        (words.documents_in_group, words.groups),
-        domain={"data": "rows", "field": "label"},
-        colour=OTHERS,
-        tooltip=tooltip,
-    )
-
-
-def distances_chart(rows: Rows, words: ChartWords = ENGLISH) -> dict[str, Any]:
-    """Return how many duplicates have which distance; *rows*: ``distance`` (bits) and ``documents``."""
-    extent = {"type": "extent", "field": "distance", "signal": "distances"}
-    span = {"name": "spans", "source": "rows", "transform": [extent]}
-    tooltip = "{'distance in bits': datum.distance, 'duplicates': format(datum.documents, ',')}"
-    return _columns(
-        words.by_distance,
-        Rows([*rows.data, span], rows.signals, rows.empty),
-        ("distance", "documents"),
-        (words.bits, words.duplicates),
-        domain=signal("length(data('spans')) ? sequence(0, distances[1] + 1) : []"),
-        colour=DUPLICATES,
-        tooltip=tooltip,
-    )
-
-
-def _columns(
-    description: str,
-    rows: Rows,
-    columns: tuple[str, str],
-    titles: tuple[str, str],
-    *,
-    domain: dict[str, Any],
-    colour: str,
-    tooltip: str,
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ChartWords:
     """
-    Return a chart with one column, and its number above it, for each row of the data set ``rows``.
+    The words of the charts over time, by source, by size and by distance.
 
-    *columns* and *titles*: of the x and the y axis.
+    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands
+    between a part and its whole, with its blanks.
     """
-    key, height = columns
-    scales: list[dict[str, Any]] = [
-        band("x", domain, range_="width"),
-        linear("y", {"data": "rows", "field": height}, [signal("height"), 16], zero=True),
-    ]
-    column = rect(
-        "rows",
-        **thick("x", key),
-        y={"scale": "y", **field(height)},
-        y2={"scale": "y", "value": 0},
-        fill=value(colour),
-        tooltip=signal(tooltip),
-    )
-    number = text(
-        "rows",
-        text=signal(f"datum.{height} < 10000 ? format(datum.{height}, ',') : format(datum.{height}, '.3~s')"),
-        x={"scale": "x", **field(key), "band": 0.5},
-        y={"scale": "y", **field(height), "offset": -4},
-        align=value("center"),
-        baseline=value("bottom"),
-    )
-    return frame(
-        description,
-        data=rows.data,
-        signals=rows.signals,
-        scales=scales,
-        axes=[
-            axis("bottom", "x", title=titles[0], labelOverlap=True, titlePadding=8),
-            axis("left", "y", title=titles[1], grid=True, tickCount=5, tickMinStep=1, format=",d", titlePadding=8),
-        ],
-        marks=[column, number, empty_words("rows", rows.empty)],
-    )
+
+    duplicates: str = "duplicates"
+    others: str = "all other documents"
+    of: str = " of "
+    over_time: str = "Documents over time; duplicates have a colour of their own."
+    by_source: str = "Share of duplicates in each source; the source with the most duplicates is first."
+    by_size: str = "Groups by size: how many groups have how many documents, the canonical included."
+    by_distance: str = "Duplicates by their distance to the canonical, in bits of 64."
+    documents_in_group: str = "documents in the group"
+    groups: str = "groups"
+    bits: str = "bits that differ from the canonical"
 
 
-def numbers_chart(subject: Subject) -> dict[str, Any]:
-    """Return the numbers of documents, duplicates and groups, large enough to read from afar."""
-    share = "documents ? format(duplicates / documents, '.1%') + ' of all documents' : ''"
-    each = "groups ? format(duplicates / groups, ',.1f') + ' duplicates in each' : ''"
-    # Name, path in the answer, label, and what stands below.
-    tiles = [
-        ("documents", "documents.doc_count", "documents", "''"),
-        ("duplicates", "duplicates.doc_count", "duplicates", share),
-        ("groups", "duplicates.groups.value", "groups with duplicates", each),
-        (
-            "without",
-            "without_fingerprint.doc_count",
-            "without fingerprint",
-            "without ? 'run es-simhash backfill' : 'nothing to do'",
-        ),
-        (
-            "ungrouped",
-            "not_grouped.doc_count",
-            "not grouped yet",
-            "ungrouped ? 'run es-simhash reconcile' : 'nothing to do'",
-        ),
-    ]
-    signals = [{"name": name, "update": answered(path)} for name, path, _, _ in tiles]
-    signals.append({"name": "big", "update": "clamp(width / 26, 14, 34)"})
-    marks = []
-    for number, (name, _, label, below) in enumerate(tiles):
-        place: dict[str, Any] = {"x": signal(f"width * {(number + 0.5) / len(tiles)}"), "align": value("center")}
-        limit = signal(f"width / {len(tiles)} - 6")
-        marks += [
-            text(
-                None,
-                style="guide-title",
-                text=signal(f"format({name}, ',')"),
-                y=signal("height / 2 - 4"),
-                baseline=value("alphabetic"),
-                fontSize=signal("big"),
-                limit=limit,
-                **place,
-            ),
-            text(None, text=value(label), y=signal("height / 2 + 18"), fontSize=value(13), limit=limit, **place),
-            text(None, text=signal(below), y=signal("height / 2 + 37"), fontSize=value(11), limit=limit, **place),
-        ]
-    words = "How many documents, duplicates and groups there are."
-    return frame(words, data=[response(numbers_request(subject))], signals=signals, marks=marks)
+ENGLISH = ChartWords()
+
+DUPLICATES, OTHERS = "#D6603D", "#5B9BD5"
+"""Colours that are told apart in light and dark themes, and by people who do not see red and green alike."""
+
+SHOWN_GROUPS, SHOWN_SOURCES = 10, 12
+# Block terms that are shown of each of the four blocks.
+_SHOWN_BLOCKS = 4
+
+LISTED_GROUPS = 1_000
+"""Groups whose sizes are read one by one; those below are counted together, whatever the number of groups."""
+
+# The largest value that servers accept: up to that many groups the count is close to exact.
+_PRECISION = 40_000
+
+# Sizes from which a column begins, and its label.
+_STARTS = (2, 3, 4, 5, 10, 20, 50, 100, 1_000)
+_LABELS = ("2", "3", "4", "5–9", "10–19", "20–49", "50–99", "100–999", "1,000+")
+
+# What every specification begins with. It fills its panel.
+_FRAME: Mapping[str, Any] = {
+    "$schema": "https://vega.github.io/schema/vega/v5.json",
+    "description": "",
+    "autosize": {"type": "fit", "contains": "padding"},
+    "padding": 8,
+    # Both products read this key. They would show "Infinite extent" above every chart without data.
+    "config": {"kibana": {"hideWarnings": True}},
+    **{part: [] for part in ("data", "signals", "scales", "axes", "legends", "marks")},
+}
 
 
-def largest_groups_chart(subject: Subject) -> dict[str, Any]:
-    """Return the largest groups, with the text of a canonical where the subject has a text field."""
-    rows = [
-        flatten("aggregations.duplicates.largest.buckets"),
-        formula("group", "datum.bucket.key"),
-        formula("duplicates", "datum.bucket.doc_count"),
-    ]
-    if subject.text_field:
-        # As a path and not as an expression, because a field may have any name.
-        path = f"bucket.sample.hits.hits[0].fields[{literal(subject.text_field)}]"
-        columns = ["group", "duplicates"]
-        rows.append({"type": "project", "fields": [*columns, path], "as": [*columns, "found"]})
-        rows.append(formula("words", "isArray(datum.found) ? toString(datum.found[0]) : ''"))
-        rows.append(formula("sample", "replace(truncate(datum.words, 400), regexp('\\\\s+', 'g'), ' ')"))
-    start = "width * 0.34" if subject.text_field else "width - 60"
-    scales: list[dict[str, Any]] = [
-        band("y", {"data": "rows", "field": "group"}, range_="height"),
-        linear("x", {"data": "rows", "field": "duplicates"}, [0, signal(f"max(10, {start} - 56)")], zero=True),
-    ]
-    middle: dict[str, Any] = {"y": {"scale": "y", **field("group"), "band": 0.5}, "baseline": value("middle")}
-    tooltip = "{'group': datum.group, 'duplicates': format(datum.duplicates, ',')"
-    tooltip += ", 'text': truncate(datum.words, 1000)}" if subject.text_field else "}"
-    marks = [
-        rect(
-            "rows",
-            **thick("y", "group"),
-            x={"scale": "x", "value": 0},
-            x2={"scale": "x", **field("duplicates")},
-            fill=value(DUPLICATES),
-            tooltip=signal(tooltip),
-        ),
-        text(
-            "rows",
-            text=signal("format(datum.duplicates, ',')"),
-            x={"scale": "x", **field("duplicates"), "offset": 5},
-            **middle,
-        ),
-    ]
-    if subject.text_field:
-        sample = text("rows", text=field("sample"), x=signal(start), limit=signal(f"width - {start}"), **middle)
-        sample["interactive"] = True
-        sample["encode"]["update"]["tooltip"] = signal(tooltip)
-        marks.append(sample)
-    marks.append(empty_words("rows", no_rows(subject, "duplicates")))
-    return frame(
-        "The largest groups by number of duplicates.",
-        data=[
-            response(largest_groups_request(subject)),
-            {"name": "rows", "source": "response", "transform": rows},
-        ],
-        scales=scales,
-        axes=[axis("left", "y", labelLimit=150)],
-        marks=marks,
-    )
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The data sets of a chart; the last is named ``rows``, and *empty* is shown while it has no row."""
+
+    data: Sequence[dict[str, Any]]
+    signals: Sequence[dict[str, Any]] = ()
+    empty: str = ""
 
 
-def hot_blocks_chart(subject: Subject) -> dict[str, Any]:
-    """Return the block terms that most documents have."""
-    names = [f"block{n}" for n in range(4)]
-    data = [response(hot_blocks_request(subject))]
-    data += [
-        {
-            "name": name,
-            "source": "response",
-            "transform": [
-                flatten(f"aggregations.{name}.buckets"),
-                formula("term", f"'block {number}: ' + datum.bucket.key"),
-                formula("documents", "datum.bucket.doc_count"),
-                formula("duplicates", "datum.bucket.duplicates.doc_count"),
-            ],
-        }
-        for number, name in enumerate(names)
-    ]
-    in_order = {"type": "collect", "sort": {"field": "documents", "order": "descending"}}
-    data.append({"name": "rows", "source": names, "transform": [in_order]})
-    data.append({"name": "bars", "source": "rows", "transform": split("term", ENGLISH)})
-    scales: list[dict[str, Any]] = [
-        band("y", {"data": "rows", "field": "term"}, range_="height"),
-        linear("x", {"data": "bars", "field": "y1"}, [0, signal("max(20, width - 110)")], zero=True),
-        colours(ENGLISH),
-    ]
-    share = "documents ? format(datum.documents / documents, '.2~%') : ''"
-    words = f"format(datum.documents, ',') + '  (' + ({share}) + ')'"
-    bar = rect(
-        "bars",
-        **thick("y", "term"),
-        x={"scale": "x", **field("y0")},
-        x2={"scale": "x", **field("y1")},
-        fill={"scale": "colour", **field("kind")},
-        tooltip=signal(
-            "{'block term': datum.term, 'documents': format(datum.documents, ','), "
-            "'duplicates': format(datum.duplicates, ',')}"
-        ),
-    )
-    number = text(
-        "rows",
-        text=signal(words),
-        x={"scale": "x", **field("documents"), "offset": 5},
-        y={"scale": "y", **field("term"), "band": 0.5},
-        baseline=value("middle"),
-    )
-    return frame(
-        "Block terms that most documents have, and their share of all documents with a fingerprint.",
-        data=data,
-        signals=[{"name": "documents", "update": answered("documents.doc_count")}],
-        scales=scales,
-        axes=[axis("left", "y", labelLimit=150)],
-        legends=[legend("colour")],
-        marks=[bar, number, empty_words("rows", no_rows(subject, "fingerprints"))],
-    )
+def given(values: Iterable[Mapping[str, Any]], *, empty: str = "") -> Rows:
+    """Return rows with these *values*; :func:`chart` says which columns a chart needs."""
+    return Rows([{"name": "rows", "values": [dict(each) for each in values]}], empty=empty)
+
+
+def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
+    """
+    Return the rows of a chart of *sizes*: for each number of documents, how many groups have it.
+
+    Examples:
+        >>> [(row["label"], row["groups"]) for row in size_rows({2: 9, 6: 1, 8: 1})]
+        [('2', 9), ('3', 0), ('4', 0), ('5–9', 2)]
+    """
+    counted: Counter[int] = Counter()
+    for size, groups in sizes.items():
+        counted[bisect_right(_STARTS, size) - 1] += groups
+    if not counted:
+        return []
+    # A size between others that no group has is a column too, without height.
+    columns = range(min(counted), max(counted) + 1)
+    return [{"order": _STARTS[n], "label": _LABELS[n], "groups": counted[n]} for n in columns]
+
+
+def chart(kind: str, rows: Rows, words: ChartWords = ENGLISH, **values: Any) -> dict[str, Any]:
+    """
+    Return the chart *kind* of ``charts.json``. Those of reports need rows with these columns:
+
+    - ``time``: ``time``, ``until`` (ms since 1970), ``documents``, ``duplicates``
+    - ``sources``: ``source``, ``documents``, ``duplicates``
+    - ``sizes``: ``label`` and ``groups``, in the order of the sizes
+    - ``distances``: ``distance`` (bits) and ``documents``
+    """
+    said = asdict(words)
+    quoted = {f"{name}_quoted": _literal(said[name]) for name in ("duplicates", "others", "of")}
+    colours = {"colour_of_duplicates": DUPLICATES, "colour_of_others": OTHERS}
+    spec = fill(read("charts.json")[kind], said | quoted | colours | {"empty": rows.empty} | values)
+    both = {part: [*getattr(rows, part), *spec.get(part, ())] for part in ("data", "signals")}
+    return {**_FRAME, **spec, **both}
+
+
+def panel_chart(subject: Subject, kind: str) -> dict[str, Any]:
+    """Return the chart *kind* for a panel: its rows are the answer to a search."""
+    text_field = subject.text_field
+    values = subject.values | {
+        "shown_groups": SHOWN_GROUPS,
+        "shown_sources": SHOWN_SOURCES,
+        "shown_blocks": _SHOWN_BLOCKS,
+        "listed_groups": LISTED_GROUPS,
+        "precision": _PRECISION,
+        "and_this_time": " and this range of time" if subject.time_field else "",
+        "text_field_quoted": text_field and _literal(text_field),
+        "text_in_tooltip": ", 'text': truncate(datum.words, 1000)" if text_field else "",
+        # Where the texts of the largest groups begin, or the bars end.
+        "start": "width * 0.34" if text_field else "width - 60",
+        "label_of_size": _by_size([f"'{label}'" for label in _LABELS]),
+        "order_of_size": _by_size(_STARTS),
+        "sizes": [{"order": order, "label": label, "groups": 0} for order, label in zip(_STARTS, _LABELS, strict=True)],
+    }
+    rows = Rows(**fill(read("rows.json")[kind], values)) if kind in read("rows.json") else Rows([])
+    return chart(kind, rows, **values)
+
+
+def _by_size(results: Sequence[Any]) -> str:
+    """Return the expression that chooses the one of *results* that belongs to ``datum.size``."""
+    choices = (f"datum.size < {end} ? {each} : " for end, each in zip(_STARTS[1:], results, strict=False))
+    return "".join(choices) + str(results[-1])
+
+
+def _literal(words: str) -> str:
+    """Return *words* as a string of an expression, or as a part of a path to a column."""
+    return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,16 +1,17 @@
 """
-Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import, and panels of Kibana alone.
+Saved objects in the form that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import.
 
-No object names its version, so every importer runs all its migrations, except Lens (Kibana 8.9 and later):
-migrations of older forms of Lens would look for parts that this form does not have. Attributes are those that
+No object names its version, so every importer runs all its migrations, except Lens (``lens.json``, Kibana 8.9 and
+later): migrations of older forms of Lens would look for parts that this form does not have. Attributes are those that
 all four know (``tests/dashboards/test_dashboards.py`` lists them).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from es_simhash.dashboards.subject import Subject
@@ -71,10 +72,10 @@ def group_link(subject: Subject, field: str, value: str) -> str:
     return f"../app/dashboards#/view/{subject.id_of('group')}?_g=({time})&_a=(filters:!({found}))"
 
 
-def filter_of(query: dict[str, Any], label: str) -> dict[str, Any]:
+def _filter(label: str, query: dict[str, Any], reference: str) -> dict[str, Any]:
     """Return a filter that shows *label*. It holds the query itself, so neither product translates anything."""
     meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
-    return {"meta": meta, "query": query, "$state": {"store": "appState"}}
+    return {"meta": {**meta, "indexRefName": reference}, "query": query, "$state": {"store": "appState"}}
 
 
 def search(
@@ -85,14 +86,14 @@ def search(
     *,
     columns: Sequence[str],
     sort: Sequence[Sequence[str]],
-    filters: Sequence[dict[str, Any]] = (),
+    filters: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return a saved search of the documents that match all *filters*."""
+    """Return a saved search of the documents that match all *filters*, which are queries by label."""
     attributes = {
         "title": title,
         "description": description,
-        "columns": list(columns),
-        "sort": [list(each) for each in sort],
+        "columns": columns,
+        "sort": sort,
         "hits": 0,
         "version": 1,
     }
@@ -108,7 +109,7 @@ def visualization(
     type_: str,
     params: dict[str, Any],
     aggs: Sequence[dict[str, Any]] = (),
-    filters: Sequence[dict[str, Any]] = (),
+    filters: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them."""
     state = {"title": title, "type": type_, "params": params, "aggs": list(aggs)}
@@ -126,18 +127,15 @@ def visualization(
 
 
 def _with_source(
-    type_: str, subject: Subject, kind: str, attributes: dict[str, Any], filters: Sequence[dict[str, Any]]
+    type_: str, subject: Subject, kind: str, attributes: dict[str, Any], filters: Mapping[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """Return an object that searches the index pattern of the pack."""
+    names = [f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))]
     pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-    references = [{"name": _INDEX_REFERENCE, **pattern}]
-    named = []
-    for number, each in enumerate(filters):
-        name = f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index"
-        references.append({"name": name, **pattern})
-        named.append(each | {"meta": each["meta"] | {"indexRefName": name}})
-    source = _source(named) | {"indexRefName": _INDEX_REFERENCE}
+    found = [_filter(label, query, name) for (label, query), name in zip(filters.items(), names, strict=True)]
+    source = _source(found) | {"indexRefName": _INDEX_REFERENCE}
     attributes["kibanaSavedObjectMeta"] = {"searchSourceJSON": _dump(source)}
+    references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
     return _saved(type_, subject.id_of(kind), attributes, references)
 
 
@@ -203,132 +201,3 @@ def _saved(
 
 def _dump(part: Any) -> str:
     return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
-
-
-# What a Lens object says about its form.
-_LENS_VERSIONS = {"typeMigrationVersion": "8.9.0", "coreMigrationVersion": "8.8.0"}
-_LAYER = "documents"
-
-
-def lens_panels(subject: Subject, title: str) -> dict[str, dict[str, Any]]:
-    """Return the Lens panels of *subject* by kind. Each title begins with *title*."""
-    found = {
-        "lens_groups": _lens(subject, "lens-groups", f"{title}, groups in Lens", "lnsDatatable", *_groups(subject))
-    }
-    if field := subject.time_field:
-        found["lens_time"] = _lens(subject, "lens-time", f"{title}, time in Lens", "lnsXY", *_time(field, subject))
-    if field := subject.source_field:
-        parts = _sources(field, subject)
-        found["lens_sources"] = _lens(subject, "lens-sources", f"{title}, sources in Lens", "lnsXY", *parts)
-    return found
-
-
-def _time(field: str, subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
-    params = {"interval": "auto", "includeEmptyRows": True, "dropPartials": False}
-    time = _column("date_histogram", field, "Time", "date", "interval", is_bucketed=True, params=params)
-    columns = {"x": time, "kind": _kinds(subject), "documents": _count("Documents")}
-    return columns, _bars("bar_stacked")
-
-
-def _sources(field: str, subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
-    columns = {"x": _terms(field, "Source", 12), "kind": _kinds(subject), "documents": _count("Documents")}
-    return columns, _bars("bar_horizontal_percentage_stacked")
-
-
-def _groups(subject: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
-    fields = subject.fields
-    columns = {
-        "group": _terms(fields.group, "Group", 100),
-        "documents": _count("Duplicates", only=f"{fields.duplicate_of}: *"),
-        "largest": _column("max", fields.distance, "Largest distance", "number", "ratio"),
-    }
-    visualization = {
-        "layerId": _LAYER,
-        "layerType": "data",
-        "columns": [{"columnId": name} for name in columns],
-        "paging": {"size": 10, "enabled": True},
-    }
-    return columns, visualization
-
-
-def _bars(series: str) -> dict[str, Any]:
-    accessors = {"xAccessor": "x", "splitAccessor": "kind", "accessors": ["documents"]}
-    layer = {"layerId": _LAYER, "layerType": "data", "seriesType": series, **accessors}
-    return {
-        "legend": {"isVisible": True, "position": "top"},
-        "valueLabels": "hide",
-        "fittingFunction": "None",
-        "preferredSeriesType": series,
-        "layers": [layer],
-    }
-
-
-def _column(
-    operation: str, field: str, label: str, type_: str, scale: str, *, is_bucketed: bool = False, **more: Any
-) -> dict[str, Any]:
-    return {
-        "operationType": operation,
-        "sourceField": field,
-        "label": label,
-        "customLabel": True,
-        "dataType": type_,
-        "scale": scale,
-        "isBucketed": is_bucketed,
-        **more,
-    }
-
-
-def _count(label: str, *, only: str | None = None) -> dict[str, Any]:
-    counted = _column("count", "___records___", label, "number", "ratio", params={"emptyAsNull": False})
-    return counted | ({"filter": {"language": "kuery", "query": only}} if only else {})
-
-
-def _terms(field: str, label: str, size: int) -> dict[str, Any]:
-    params = {
-        "size": size,
-        "orderBy": {"type": "column", "columnId": "documents"},
-        "orderDirection": "desc",
-        "otherBucket": False,
-        "missingBucket": False,
-        "parentFormat": {"id": "terms"},
-    }
-    return _column("terms", field, label, "string", "ordinal", is_bucketed=True, params=params)
-
-
-def _kinds(subject: Subject) -> dict[str, Any]:
-    duplicates = f"{subject.fields.duplicate_of}: *"
-    filters = [
-        {"label": label, "input": {"language": "kuery", "query": query}}
-        for label, query in (("duplicates", duplicates), ("all other documents", f"not {duplicates}"))
-    ]
-    return {
-        "operationType": "filters",
-        "label": "Kind",
-        "customLabel": True,
-        "dataType": "string",
-        "scale": "ordinal",
-        "isBucketed": True,
-        "params": {"filters": filters},
-    }
-
-
-def _lens(
-    subject: Subject, kind: str, title: str, type_: str, columns: dict[str, Any], visualization: dict[str, Any]
-) -> dict[str, Any]:
-    layer = {"columnOrder": list(columns), "columns": columns, "incompleteColumns": {}, "sampling": 1}
-    state = {
-        "visualization": visualization,
-        "datasourceStates": {"formBased": {"layers": {_LAYER: layer}}, "textBased": {"layers": {}}},
-        "query": {"language": "kuery", "query": ""},
-        "filters": [],
-        "internalReferences": [],
-        "adHocDataViews": {},
-    }
-    reference = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-    return {
-        "type": "lens",
-        "id": subject.id_of(kind),
-        "attributes": {"title": title, "description": "", "visualizationType": type_, "state": state},
-        "references": [{"name": f"indexpattern-datasource-layer-{_LAYER}", **reference}],
-        **_LENS_VERSIONS,
-    }

@@ -7,6 +7,7 @@ documents.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -21,6 +22,9 @@ from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.transport.protocol import Call, Flow, Index
 
 _KEY = "regrouping"
+
+logger = logging.getLogger("es_simhash.grouping")
+"""Says, at level INFO, which grouping an operation recorded: it decides from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,13 @@ def settle_grouping(
             extra = _extra(own, grouping)
             if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
                 yield from _record(context, name, resolved.mappings[name], replace(own, extra=extra))
+                if not regroup:
+                    logger.info(
+                        "index %r records its grouping now, for all that group: %s; another one takes "
+                        "reconcile(regroup=True)",
+                        name,
+                        grouping,
+                    )
     return grouping
 
 

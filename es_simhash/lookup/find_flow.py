@@ -85,7 +85,9 @@ def read_subject(
 
 def nothing_for(settings: IndexSettings, options: LookupOptions) -> NearDups:
     """Return the answer for a text without features, which has no near-duplicates."""
-    return NearDups(scheme=settings.scheme, max_distance=effective_distance(settings, options))
+    recorded = settings.max_distance
+    distance = effective_distance(settings, options)
+    return NearDups(scheme=settings.scheme, max_distance=distance, recorded_distance=recorded)
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
@@ -249,7 +251,12 @@ def _find_at_once(
     near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
     plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
     return NearDups(
-        tuple(near_dups), scheme=settings.scheme, max_distance=max_distance, plan=plan, candidates=len(others)
+        tuple(near_dups),
+        scheme=settings.scheme,
+        max_distance=max_distance,
+        plan=plan,
+        candidates=len(others),
+        recorded_distance=settings.max_distance,
     )
 
 

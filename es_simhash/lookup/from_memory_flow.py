@@ -367,7 +367,9 @@ class MemoryLookups:
 def _nothing_for(subject: Subject) -> NearDups:
     """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
     distance = effective_distance(subject.settings, subject.options)
-    return NearDups(scheme=subject.settings.scheme, max_distance=distance, plan=make_plan(distance, ()))
+    recorded = subject.settings.max_distance
+    plan = make_plan(distance, ())
+    return NearDups(scheme=subject.settings.scheme, max_distance=distance, plan=plan, recorded_distance=recorded)
 
 
 def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:

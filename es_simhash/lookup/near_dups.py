@@ -109,6 +109,8 @@ class NearDups(Sequence[NearDup], Tabular):
             Why the answer is incomplete, one line each.
         unverified:
             Which near-duplicates could not be verified, though the caller asked for it, and why; one line each.
+        recorded_distance:
+            The max_distance that the index records for lookups without one; ``None`` if it records none.
     """
 
     items: tuple[NearDup, ...] = ()
@@ -119,6 +121,7 @@ class NearDups(Sequence[NearDup], Tabular):
     candidates: int = 0
     reasons: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
+    recorded_distance: int | None = field(default=None, compare=False)
 
     _COLUMNS: ClassVar[tuple[str, ...]] = ROW
 

@@ -224,6 +224,7 @@ class Collector:
             plan=question.plan,
             candidates=self.candidates,
             reasons=tuple(map(str, self.gaps)),
+            recorded_distance=subject.settings.max_distance,
         )
         return check_complete(answer, subject.options.on_incomplete)
 

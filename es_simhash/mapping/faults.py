@@ -154,12 +154,12 @@ def template_command(name: str, prefix: str) -> str:
     return shlex.join(["es-simhash", "index-template", name, "--install", "--yes", *more])
 
 
-def mapping_error(index: str, faults: Iterable[Fault], *, of: str = "index") -> MappingError:
+def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     """Return the error that names the first of *faults* (at least one) of *index* and carries all of them."""
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
-        f"{of} {index!r}: {first}{more}: {first.advice}",
+        f"index {index!r}: {first}{more}: {first.advice}",
         problems=tuple(map(str, (first, *others))),
         kinds=tuple(each.kind for each in (first, *others)),
     )

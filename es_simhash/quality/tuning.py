@@ -23,10 +23,13 @@ from es_simhash.quality.edits import EDITS, Edit, Scripts
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, compare_pairs
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""
+
+ENOUGH_RECALL = 0.98
+"""The share of the copies with a similarity of 0.8 that a recommended preset reports. What it reports was compared."""
 
 _RELATED = 0.5
 """Two sampled texts at least this similar are related; others count as unrelated."""
@@ -101,6 +104,7 @@ class PresetFigures:
     costs.
     *unrelated*: documents expected to be fetched for verification and dropped, at each lookup.
     *candidates*, *milliseconds*: the planner's estimate for a lookup; ``None`` without an index.
+    *recall_similar*: recall among the copies that share 80 % of their shingles with the original; ``None`` without any.
     """
 
     preset: str
@@ -112,6 +116,7 @@ class PresetFigures:
     noise_recall: float | None = None
     candidates: float | None = None
     milliseconds: float | None = None
+    recall_similar: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,7 @@ class Tuning(Tabular):
     *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean
     similarity.
     *presets*: each measured with the preset's scheme, whatever scheme the index has.
-    *recommended*: the cheapest preset that reports nearly as many copies as the best one; ``None`` without
-    copies.
+    *recommended*: what :func:`recommend` chose; ``None`` without copies.
     *reasons*: why some documents could not be drawn or counted; empty if all could.
     """
 
@@ -217,11 +221,15 @@ def measure_preset(
     recall = float((found & similar).mean()) if found.size else None
     above = float(found[similar].mean()) if similar.any() else None
     at = preset.max_distance
+    wanted = edited.similarity >= DEFAULT_SIMILARITY
+    recall_similar = float((found & similar)[wanted].mean()) if wanted.any() else None
     near_texts = near or near_in_sample(edited, scheme)
     unrelated = _unrelated(near_texts, count=len(edited.originals), documents=documents)
     near_noise, similar_noise = _report(noisy, preset, scheme)
     noise_recall = float((near_noise & similar_noise).mean()) if near_noise.size else None
-    return PresetFigures(name, at, preset.similarity, recall, above, unrelated[at], noise_recall)
+    return PresetFigures(
+        name, at, preset.similarity, recall, above, unrelated[at], noise_recall, recall_similar=recall_similar
+    )
 
 
 def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -237,13 +245,16 @@ def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
-    """Return the strictest preset whose recall is at most 0.02 below the best; *figures* are strictest first."""
+    """
+    Return the strictest preset that reports 98 % of the copies that share 80 % of their shingles; *figures* are
+    strictest first. Where none does, the strictest whose recall of all copies is at most 0.02 below the best.
+    """
     # Presets that compare letters are left out: no sample can tell whether other letters are errors or other numbers.
     known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
-    if not known:
-        return None
-    best = max(each.recall or 0.0 for each in known)
-    return next(each.preset for each in known if (each.recall or 0.0) >= best - 0.02)
+    best = max((each.recall or 0.0 for each in known), default=0.0)
+    enough = [each for each in known if (each.recall_similar or 0.0) >= ENOUGH_RECALL]
+    enough = enough or [each for each in known if (each.recall or 0.0) >= best - 0.02]
+    return enough[0].preset if enough else None
 
 
 def note_noise(pairs: RealPairs) -> str | None:

@@ -16,14 +16,14 @@ import json
 import os
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from types import TracebackType
+from shutil import copyfileobj
 from typing import Any, BinaryIO, Self
 
 from es_simhash.arguments import FilePath
@@ -84,35 +84,14 @@ CHUNK = 1 << 20
 ADVICE = "give a file that es-simhash apply has made"
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveSummary:
-    """
-    What a whole reading of an archive found.
-    *lines* and *size* (bytes) count whole members. *is_cut*: an incomplete member follows, with *cut_lines* whole
-    lines; *lacks_lines*: lines of it may be missing. *plans*: SHA-256 of each plan that the lines name.
-    """
-
-    lines: int
-    size: int
-    is_cut: bool
-    plans: frozenset[str]
-    cut_lines: int = 0
-    lacks_lines: bool = False
-
-
-def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveSummary:
-    """Read the whole archive and return what is in it; *allow_cut*: the last member may be incomplete."""
+def check_archive(path: FilePath, *, allow_cut: bool = False) -> ArchiveReader:
+    """Read the whole archive, and return what has counted it; *allow_cut*: the last member may be incomplete."""
     reader = ArchiveReader(Path(path), allow_cut=allow_cut)
-    plans: set[str] = set()
-    for archived in reader.read():
-        plans.add(archived.plan)
-    lacks_lines = reader.is_cut and not is_inflated(Path(path), reader.size)
-    return ArchiveSummary(
-        reader.lines, reader.size, reader.is_cut, frozenset(plans), reader.cut_lines, lacks_lines=lacks_lines
-    )
+    deque(reader.read(), maxlen=0)
+    return reader
 
 
-def cut_sentence(found: ArchiveSummary) -> str:
+def cut_sentence(found: ArchiveReader) -> str:
     """Return, for people, what is known of the end of an archive that was cut off."""
     if not found.lacks_lines:
         return f"its last {found.cut_lines:,} lines are whole, and only their checksum is missing"
@@ -132,7 +111,11 @@ def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archive
 
 
 class ArchiveReader:
-    """Reads the first *size* bytes of an archive (by default all), and counts as in :class:`ArchiveSummary`."""
+    """
+    Reads the first *size* bytes of an archive (by default all), and counts.
+    *lines* and *size* (bytes) count whole members. *is_cut*: an incomplete member follows, with *cut_lines* whole
+    lines. *plans*: SHA-256 of each plan that the lines name.
+    """
 
     def __init__(self, path: Path, *, allow_cut: bool = False, size: int | None = None) -> None:
         self._path = path
@@ -140,7 +123,13 @@ class ArchiveReader:
         self._limit = size
         self.lines = self.size = self.cut_lines = 0
         self.is_cut = False
+        self.plans: set[str] = set()
         self._rest = b""
+
+    @property
+    def lacks_lines(self) -> bool:
+        """Whether lines of the incomplete member may be missing."""
+        return self.is_cut and not is_inflated(self._path, self.size)
 
     def read(self) -> Iterator[Archived]:
         """Yield the lines, also the whole ones of a last member that is not whole."""
@@ -208,9 +197,11 @@ class ArchiveReader:
 
     def _line(self, line: bytes, number: int) -> Archived:
         try:
-            return parse_archive_line(line.decode("utf-8", "surrogatepass"))
+            archived = parse_archive_line(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
+        self.plans.add(archived.plan)
+        return archived
 
     def _end(self, lines: int) -> None:
         if self.size == 0:  # not even the first member, which is empty
@@ -264,26 +255,20 @@ def save_end(path: Path, at: int) -> Path | None:
     """Copy the end of *path*, from *at*, to a new archive; return its name, ``None`` for zeros left by a crash."""
     with path.open("rb") as file:
         file.seek(at)
-        if not any(any(part) for part in _parts(file)):
+        if not any(any(part) for part in iter(lambda: file.read(PART), b"")):
             return None
         file.seek(at)
         name, copy = _new_beside(path)
         try:
             with copy:
                 copy.write(EMPTY)
-                for part in _parts(file):
-                    copy.write(part)
+                copyfileobj(file, copy, PART)
                 sync_file(copy)
         except OSError:
             name.unlink(missing_ok=True)
             raise
     sync_folder(name)
     return name
-
-
-def _parts(file: BinaryIO) -> Iterator[bytes]:
-    while part := file.read(PART):
-        yield part
 
 
 def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
@@ -349,9 +334,7 @@ class ArchiveWriter(ArchivedKeys):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def find(self, keys: Sequence[Key]) -> dict[Key, Archived]:

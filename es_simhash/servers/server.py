@@ -35,7 +35,6 @@ from es_simhash.servers.launch import (
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-    from types import TracebackType
     from typing import Self
 
 CHILD = Path(__file__).with_name("child.py")
@@ -206,9 +205,7 @@ class EmbeddedServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self) -> None:

@@ -108,9 +108,10 @@ class BackfillOptions:
 
 
 @reads_primaries
-def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[None]:
+def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[BackfillProgress]:
     """
-    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly.
+    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
+    return the last one.
     Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError if an
     index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if some documents
     could not be read.
@@ -135,7 +136,7 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[N
         judge = Judge(context.prefix, targets, pool)
         backfill = _Backfill(context, index, options, judge, checkpoint)
         with noting(lambda: were(backfill.written, "changed")):
-            yield from backfill.run()
+            return (yield from backfill.run())
     finally:
         try:
             yield Compute(pool.close)
@@ -159,7 +160,7 @@ class _Backfill:
         """How many documents are known to be changed."""
         return 0 if self._options.dry_run else self._ledger.changed
 
-    def run(self) -> Flow[None]:
+    def run(self) -> Flow[BackfillProgress]:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         yield from refresh(self._index)
@@ -185,7 +186,9 @@ class _Backfill:
             yield from refresh(self._index)
             yield from self._record_strings()
             yield from self._record_passages()
-        yield Emit(self._report(is_done=True))
+        last = self._report(is_done=True)
+        yield Emit(last)
+        return last
 
     def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
         options = self._options

@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_fields, check_server_name
@@ -29,6 +29,7 @@ from es_simhash.mapping.meta import (
     text_fields_of,
 )
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.record import Record
 from es_simhash.transport.protocol import Call, Flow, Index, status_of
 from es_simhash.upkeep.setup_flow import simulate
 from es_simhash.writes.targets_flow import ask_about, next_index, write_index
@@ -39,7 +40,7 @@ _MOMENTS = ("created_date", "modified_date")
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateChange:
+class TemplateChange(Record):
     """
     What our fields change in an index template.
 
@@ -67,10 +68,6 @@ class TemplateChange:
             for each in (self.before, self.after)
         )
         return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm=""))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
 
 
 def put_index_template(context: Context, name: str, text_field: Any, *, dry_run: bool = False) -> Flow[TemplateChange]:
@@ -124,6 +121,8 @@ def _find_template(context: Context, name: str) -> Flow[tuple[str, str | None]]:
     fitting = [each for each, body in templates.items() if _matches(created, body["index_patterns"])]
     if not fitting:
         yield from _refuse_legacy(created)
+        if not aliases:
+            raise InvalidInputError(f"there is no alias, data stream or index template {name!r}: check the name")
         raise mapping_error(
             name, [Fault("no_template", context.prefix, found=f"no index template matches {created!r}", wanted=name)]
         )
@@ -163,7 +162,10 @@ def _refuse_managed(name: str, template: Mapping[str, Any]) -> None:
 
 def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: str = "") -> None:
     if faults := [each for each in find_faults(mapping, prefix=prefix) if each.kind != but]:
-        raise mapping_error(name, faults, of="index template")
+        raise InvalidInputError(
+            f"index template {name!r} does not fit: {faults[0]}: correct that there or in its components, or use "
+            "another prefix"
+        )
 
 
 def _read_template(name: str) -> Flow[dict[str, Any]]:

@@ -49,6 +49,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["check", index],
         ["find", index, TEXT],
         ["passages", index, TEXT],
+        ["setup", index, "--yes"],
         ["backfill", index],
         ["follow", index, "--once", "--state-index", f"{index}-state"],
         ["reconcile", index],

@@ -25,6 +25,8 @@ PASSWORD = LOGIN[1]
 # Each use of a command, with an index that is missing, plain (without our fields), with passages, or grouped; uses that
 # change nothing share one.
 USES = {
+    "setup": ("plain", "setup INDEX -t body"),
+    "setup --yes": ("plain", "setup INDEX -t body --yes"),
     "create": ("missing", "create INDEX -t body"),
     "create --dry-run": ("missing", "create INDEX -t body --dry-run"),
     "create --existing": ("shared", "create INDEX --existing -d 8"),

@@ -13,8 +13,7 @@ import re
 import pytest
 
 from es_simhash import build_dashboards
-from es_simhash.dashboards.chart_parts import ChartWords, given
-from es_simhash.dashboards.charts import over_time_chart, sources_chart
+from es_simhash.dashboards.charts import ChartWords, chart, given
 
 EXPRESSION_KEYS = {"expr", "update", "test", "calculate", "filter", "signal"}
 PROPERTIES = {
@@ -104,7 +103,7 @@ def test_words_with_quotes_and_backslashes_are_drawn():
     vega = pytest.importorskip("vl_convert")
     words = ChartWords(duplicates="l'un \\' + 1", others="l'autre\\", of=" d'\\ ")
     rows = [{"source": "a", "documents": 4, "duplicates": 1, "time": 0, "until": 9}]
-    drawn = [vega.vega_to_svg(json.dumps(chart(given(rows), words))) for chart in (over_time_chart, sources_chart)]
+    drawn = [vega.vega_to_svg(json.dumps(chart(kind, given(rows), words))) for kind in ("time", "sources")]
     assert all(word in html.unescape(drawn[0]) for word in (words.duplicates, words.others))
     assert f"(1{words.of}4)" in html.unescape(drawn[1])
 

@@ -61,7 +61,7 @@ def test_examples_use_options_that_exist(command):
 
 
 # What the methods of the client that write are; all others only read.
-WRITES = {"create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
+WRITES = {"setup", "create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
 WRITES |= {"put_index_template", "apply_removal", "tag_duplicates", "restore", "remove_fields"}
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from es_simhash import SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
 from es_simhash.cli import app
-from es_simhash.dashboards.chart_parts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
+from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from es_simhash.hashing.mask import FORMAT
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run

@@ -48,7 +48,7 @@ def test_the_wheel_holds_no_tests_and_all_data(wheel):
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"es_simhash"}
     for wanted in ("py.typed", "hashing/characters.bin", "servers/locked/opensearch-3.8.0.json"):
         assert f"es_simhash/{wanted}" in names
-    for kind in ("*.html.jinja", "*.css", "*.js", "*.json", "*.jsonl", "*.painless"):
+    for kind in ("*.html.jinja", "*.css", "*.js", "*.json", "*.jsonl", "*.md", "*.painless"):
         assert {str(path.relative_to(ROOT)) for path in ROOT.glob(f"es_simhash/**/{kind}")} <= {*names}
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -167,6 +167,8 @@ def test_templates_that_are_not_ours_to_change(index, simhash, alias, templates)
     with pytest.raises(MappingError, match="no index template matches") as missing:
         simhash.put_index_template(alias)
     assert missing.value.kinds == ("no_template",)
+    with pytest.raises(InvalidInputError, match="check the name"):
+        simhash.put_index_template(f"no-{index}")
     templates(f"{index}-old", {"index_patterns": [f"{index}*"], "settings": ONE_SHARD}, kind="")
     for name in (alias, f"{index}-old"):
         with pytest.raises(InvalidInputError, match="is a legacy template"):
@@ -183,7 +185,7 @@ def test_templates_that_are_not_ours_to_change(index, simhash, alias, templates)
     assert not simhash.put_index_template(alias).stored
     templates(f"{index}@custom", {"template": {}}, kind="component")
     templates(index, plain(index, template={"mappings": {"properties": {"simhash": {"type": "text"}}}}))
-    with pytest.raises(MappingError, match=f"index template '{index}'.*mapped as 'text'"):
+    with pytest.raises(InvalidInputError, match=f"index template '{index}' does not fit.*mapped as 'text'"):
         simhash.put_index_template(alias)
 
 

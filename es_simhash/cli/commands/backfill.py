@@ -23,6 +23,7 @@ from es_simhash.cli.output import (
     print_failures,
     print_json,
     print_line,
+    saying_what_is_recorded,
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.upkeep.backfill_flow import BackfillOptions
@@ -58,7 +59,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
         with closing(reports), say_if_stopped():
             last, failures = _follow(reports, dry_run=dry_run)
         if group and not dry_run:
-            with say_if_stopped(again=lambda: reconcile):
+            with say_if_stopped(again=lambda: reconcile), saying_what_is_recorded():
                 grouped = connection.simhash.reconcile(index)
             failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
             is_settled = grouped.is_settled

@@ -14,7 +14,7 @@ from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.grouping_options import lookup_options, measures
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, for_shell, print_json, print_line, warn
+from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.records import Reader, Record, read_text_argument
 from es_simhash.cli.tables import print_table
@@ -23,6 +23,7 @@ from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.fields import read_text as read_document
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import PRESETS
@@ -61,16 +62,38 @@ class NoFingerprint:
         return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
 
 
-def _print_near_dups(found: NearDups, *, as_json: bool) -> None:
+def _preset_at(distance: int | None) -> str | None:
+    return next((name for name, each in PRESETS.items() if each.max_distance == distance), None)
+
+
+def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool) -> None:
+    """Print what was *found*; unless its distance *is_given*, say that the index decided it."""
+    recorded = found.recorded_distance
+    if recorded is not None and found.max_distance < recorded:
+        near = _preset_at(recorded)
+        way = f" or pass --preset {near}" if near else ""
+        note(
+            f"the index records {count(recorded, 'bit')}, and this looks no farther than {found.max_distance}: leave "
+            f"--max-distance out{way} to find more"
+        )
     if as_json:
         print_json(_to_dict(found))
         return
     limit = f"within {count(found.max_distance, 'bit')}"
+    if recorded is not None and not is_given:
+        limit += ", as the index records"
     if not found:
         print_line(f"no near-duplicates {limit}")
         return
-    fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
     is_verified = any(each.similarity is not None for each in found)
+    if (
+        not is_verified
+        and not is_given
+        and found.max_distance > DEFAULT_MAX_DISTANCE
+        and (near := _preset_at(recorded))
+    ):
+        note(f"these are near by their bits alone; --preset {near} compares their texts too")
+    fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
     print_table(
         ["#bits", *(["#similarity"] if is_verified else []), "id", "index", "fingerprint", *fields],
         [_row(each, fields, is_verified=is_verified) for each in found],
@@ -186,6 +209,7 @@ def command(
     if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
+    is_given = lookup["max_distance"] is not None or lookup["preset"] is not None
     with connect(target, index) as connection:
         if many is not None:
             return _find_many(connection, index, many, text_field, lookup | in_memory)
@@ -201,9 +225,9 @@ def command(
                     warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                _print_near_dups(failure.results, as_json=as_json)
+                _print_near_dups(failure.results, as_json=as_json, is_given=is_given)
             raise
-    _print_near_dups(found, as_json=as_json)
+    _print_near_dups(found, as_json=as_json, is_given=is_given)
     return 0
 
 

@@ -77,12 +77,12 @@ def _show(found: Tuning, index: str) -> None:
     print_table(
         [
             *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),
-            *("#wrong letters", "#candidates", "#milliseconds"),
+            *("#recall above 0.8", "#wrong letters", "#candidates", "#milliseconds"),
         ],
         [
             (
                 *(each.preset, each.max_distance, each.similarity),
-                *map(_share, (each.recall, each.recall_above_bound, each.noise_recall)),
+                *map(_share, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
                 *(each.candidates, each.milliseconds),
             )
             for each in found.presets

@@ -7,15 +7,14 @@ attributes, so that no script, style, address or anything else gets into a page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from es_simhash.dashboards import charts
-from es_simhash.dashboards.chart_parts import DUPLICATES, OTHERS, ChartWords, Rows, given, size_rows
+from es_simhash.dashboards.charts import DUPLICATES, OTHERS, chart, given, size_rows
 from es_simhash.errors import MissingDependencyError
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
@@ -96,7 +95,6 @@ _LENGTHS = {
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Chart = Callable[[Rows, ChartWords], dict[str, Any]]
 
 
 def figures(stats: Stats, say: Speech) -> Iterator[dict[str, Any]]:
@@ -109,18 +107,18 @@ def figures(stats: Stats, say: Speech) -> Iterator[dict[str, Any]]:
         rows = size_rows(stats.groups.sizes)
         cells = [[f"{size:,}", f"{number:,}"] for size, number in stats.groups.sizes.items()]
         head = [say("size"), say("number_of_groups")]
-        yield _figure(say, "sizes", charts.sizes_chart, rows, say.charts.by_size, head, cells)
+        yield _figure(say, "sizes", "sizes", rows, say.charts.by_size, head, cells)
     if stats.distances:
         values = [{"distance": bits, "documents": number} for bits, number in stats.distances.items()]
         cells = [[f"{bits}", f"{number:,}"] for bits, number in stats.distances.items()]
         head = [say("distance"), say("duplicates")]
-        yield _figure(say, "distances", charts.distances_chart, values, say.charts.by_distance, head, cells)
+        yield _figure(say, "distances", "distances", values, say.charts.by_distance, head, cells)
 
 
 def _figure(
     say: Speech,
     key: str,
-    chart: Chart,
+    kind: str,
     values: Sequence[Mapping[str, Any]],
     description: str,
     head: list[str],
@@ -129,7 +127,7 @@ def _figure(
     height: int = _HEIGHT,
     note: str = "",
 ) -> dict[str, Any]:
-    title, spec = say(key), chart(given(values), say.charts)
+    title, spec = say(key), chart(kind, given(values), say.charts)
     drawings = {
         name: draw(spec, width=width, height=height, title=title, description=description, locale=say.locale)
         for name, width in _WIDTHS.items()
@@ -152,7 +150,7 @@ def _over_time(time: TimeCounts, say: Speech) -> dict[str, Any]:
     if earlier or later or without:
         note += " " + say("outside", earlier=earlier, later=later, without=without)
     numbers = _counts(say, say("from"), counts)
-    return _figure(say, "over_time", charts.over_time_chart, values, say.charts.over_time, *numbers, note=note)
+    return _figure(say, "over_time", "time", values, say.charts.over_time, *numbers, note=note)
 
 
 def _end(start: int, interval: str) -> int:
@@ -183,7 +181,7 @@ def _by_source(sources: SourceCounts, say: Speech) -> dict[str, Any]:
     note = say("other_sources_note", shown=len(most), number=sources.number) if sources.number > len(most) else ""
     words, numbers = say.charts.by_source, _counts(say, say("source"), counts)
     height = 60 + 26 * len(most)
-    return _figure(say, "by_source", charts.sources_chart, values, words, *numbers, height=height, note=note)
+    return _figure(say, "by_source", "sources", values, words, *numbers, height=height, note=note)
 
 
 def _names(names: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 
-from es_simhash.dashboards.chart_parts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
+from es_simhash.dashboards.charts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.quality.health import SENTENCES
 from es_simhash.tables.notebook import Child, Html, join, user_text

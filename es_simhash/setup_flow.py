@@ -1,0 +1,302 @@
+"""
+Makes an index that exists ready: fields, preset, grouping, fingerprints, groups, in this order.
+
+Every step is a flow of ``upkeep``, ``quality`` or ``groups``, and is left out where it is done already, so that a run
+that was interrupted goes on. What is recorded decides: a recorded grouping or distance is never changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from es_simhash.arguments import check_field, check_fields
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.groups.reconcile_flow import Reconciled, reconcile
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.settings_flow import refuse_regrouping, settle_grouping, target_of
+from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import find_group_faults, refuse_other_use
+from es_simhash.mapping.mapping import mapping_update
+from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
+from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.quality.tune_flow import tune
+from es_simhash.quality.tuning import PresetFigures
+from es_simhash.texts.measures import PRESETS
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.protocol import Flow, Index, check_index, index_key, noting
+from es_simhash.transport.retry_flow import Patience, refresh
+from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
+from es_simhash.upkeep.judge import BackfillProgress
+from es_simhash.upkeep.setup_flow import put_mapping
+from es_simhash.writes.targets_flow import prepare_targets, refuse_updates
+
+SAMPLE = 500
+"""Texts that are drawn to choose a preset."""
+
+WIDEST = "similar"
+"""The preset of an index without documents, where nothing can be measured: the widest of those that compare words."""
+
+Part = Literal["fields", "grouping", "max_distance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """
+    What :meth:`SimHashClient.setup` recorded, found and did.
+
+    Attributes:
+        index:
+            The name that was given.
+        indices:
+            The concrete indices behind it.
+        text_fields:
+            Fields that the text comes from.
+        scheme:
+            Identifier of the scheme.
+        max_distance:
+            Distance in bits of lookups that give none.
+        grouping:
+            How documents are grouped, as the mapping records it.
+        preset:
+            The preset whose distance and comparison of texts the grouping has; ``None`` where it has those of none.
+        recorded:
+            What this run recorded, or in a dry run would: ``"fields"``, ``"grouping"``, ``"max_distance"``.
+        documents:
+            Number of documents at the beginning.
+        missing:
+            How many of these had no fingerprint.
+        sampled:
+            Number of texts that presets were measured with; 0 where the recorded grouping is that of a preset, or the
+            index is empty.
+        measured:
+            What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
+        filled:
+            The last report of the backfill; ``None`` in a dry run.
+        groups:
+            What grouping found and rewrote; ``None`` in a dry run.
+        rollover:
+            What the next rollover of an alias or data stream needs so that its index has the fields; empty if nothing.
+    """
+
+    index: str
+    indices: tuple[str, ...]
+    text_fields: tuple[str, ...]
+    scheme: str
+    max_distance: int
+    grouping: Mapping[str, Any]
+    preset: str | None
+    recorded: tuple[Part, ...]
+    documents: int
+    missing: int
+    sampled: int = 0
+    measured: PresetFigures | None = None
+    filled: BackfillProgress | None = None
+    groups: Reconciled | None = None
+    rollover: str = ""
+
+    @property
+    def changed(self) -> int:
+        """How many writes gave documents another fingerprint or another group."""
+        return (self.filled.changed if self.filled else 0) + (self.groups.changed if self.groups else 0)
+
+    @property
+    def is_already(self) -> bool:
+        """Whether there was nothing to do: everything was recorded, filled and grouped."""
+        return self.filled is not None and not self.recorded and not self.changed and self.is_complete
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every document with a text has its fingerprint and its group; a second run does what is left."""
+        return bool(self.groups and self.filled and self.groups.is_settled and not self.filled.failed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; failures are those of the last page of documents, and of the groups."""
+        return asdict(self) | {"is_already": self.is_already, "is_complete": self.is_complete}
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """
+    What is to be recorded: the indices as they will be, their *grouping* and how it is asked for, the indices that lack
+    each part, and the measurement.
+    """
+
+    resolved: Resolved
+    request: GroupingRequest
+    grouping: Grouping
+    lacking: Mapping[Part, list[str]]
+    sampled: int
+    measured: PresetFigures | None
+
+
+def setup(
+    context: Context, index: Index, text_field: str | Sequence[str], time_field: str | None, *, dry_run: bool
+) -> Flow[Setup]:
+    """
+    Record fields, grouping and distance of *index*, fill and group its documents; in a dry run, say what that would be.
+
+    All that can be refused is refused before the first write. The grouping is recorded before the distance, and both
+    before a document is written: so a run that goes on has the settings of the one that was interrupted.
+    """
+    named = check_fields("text_field", text_field, may_lack=True)
+    if time_field is not None:
+        check_field("time_field", time_field)
+    resolved = yield from resolve_index(context, check_index(index))
+    yield from refresh(index)
+    documents = yield from _count(index, {"match_all": {}})
+    wanted = yield from _decide(context, index, resolved, named, time_field, documents=documents)
+    agreed = agree(wanted.resolved, context)
+    with_fingerprint = 0
+    if resolved.each:
+        with_fingerprint = yield from _count(index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
+    found = Setup(
+        index_key(index),
+        tuple(resolved.mappings),
+        next(iter(wanted.resolved.each.values())).text_fields,
+        str(agreed.scheme),
+        wanted.grouping.max_distance if agreed.max_distance is None else agreed.max_distance,
+        wanted.grouping.to_dict(),
+        preset_of(wanted.grouping, agreed),
+        tuple(part for part, names in wanted.lacking.items() if names),
+        documents,
+        documents - with_fingerprint,
+        wanted.sampled,
+        wanted.measured,
+    )
+    if not dry_run:
+        found = yield from _carry_out(context, index, wanted, found)
+    return replace(found, rollover=(yield from _read_rollover(context, index, wanted.resolved)))
+
+
+def _count(index: Index, query: Mapping[str, Any]) -> Flow[int]:
+    number, gaps = yield from count_documents(index, query, patience=Patience())
+    check_whole(gaps)
+    return number
+
+
+def _decide(
+    context: Context,
+    index: Index,
+    resolved: Resolved,
+    named: tuple[str, ...],
+    time_field: str | None,
+    *,
+    documents: int,
+) -> Flow[_Wanted]:
+    """Return what is to be recorded; raise where that, or a later step, would be refused."""
+    if resolved.assumed is not None:
+        raise MappingError(
+            f"the mapping of {shorten(index_key(index))} cannot be read, and setup needs it: use the cluster that "
+            "holds the index, and a login that may read mappings"
+        )
+    yield from refuse_updates(index, resolved.mappings)
+    refuse_regrouping(resolved.each)
+    future = _with_fields(context, resolved, named)
+    recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
+    settings = agree(future, context)
+    is_free = recorded is None and settings.max_distance is None
+    sampled, recommended, measured = 0, WIDEST, None
+    if is_free and settings.scheme != get_scheme(PRESETS[WIDEST].scheme):
+        raise InvalidInputError(
+            f"index {shorten(index_key(index))} has scheme {settings.scheme}, and presets are measured with "
+            f"{PRESETS[WIDEST].scheme}: record a distance for it (put_mapping, or es-simhash create --existing "
+            "--max-distance BITS --yes), and then set it up"
+        )
+    # Refuses a time field that cannot order documents, or another one than is recorded, before texts are read.
+    request = GroupingRequest(preset=WIDEST if is_free else None, canonical=time_field)
+    grouping = yield from settle_grouping(context, future, request, record=False)
+    if (documents and preset_of(grouping, settings) is None) or is_free:
+        if documents:
+            found = yield from tune(context, index, SAMPLE, [PRESETS[WIDEST].scheme], named, 0)
+            sampled, recommended = found.sampled, found.recommended or WIDEST
+            measured = next(each for each in found.presets if each.preset == recommended)
+        if is_free:
+            request = replace(request, preset=recommended)
+            grouping = yield from settle_grouping(context, future, request, record=False)
+    lacking: dict[Part, list[str]] = {
+        "fields": [name for name in resolved.mappings if _lacks(context, name, resolved)],
+        "grouping": [name for name, own in future.each.items() if target_of(own) is None],
+        "max_distance": [name for name, own in future.each.items() if own.max_distance is None],
+    }
+    return _Wanted(future, request, grouping, lacking, sampled, measured)
+
+
+def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -> Resolved:
+    """Return *resolved* as if each index had our fields and recorded its text fields; raise where that cannot be."""
+    if any(each.fault.kind != "no_scheme" for each in resolved.faults):
+        agree(resolved, context)  # raises
+    mappings, every = dict(resolved.mappings), {}
+    new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
+    if resolved.each:
+        agreed = agree(replace(resolved, faults=()), context)
+        new = replace(agreed, extra=None)
+    for name, mapping in resolved.mappings.items():
+        refuse_other_use(name, mapping, context.prefix)
+        own = resolved.each.get(name, new)
+        own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
+        body = mapping_update(mapping, own, prefix=context.prefix)
+        properties = {**(mapping.get("properties") or {}), **body["properties"]}
+        mappings[name] = {**mapping, **body, "properties": properties}
+        every[name] = own
+    return Resolved(mappings, every)
+
+
+def _lacks(context: Context, name: str, resolved: Resolved) -> bool:
+    """Return whether our fields, or the record of the text fields, are to be added to index *name*."""
+    own, mapping = resolved.each.get(name), resolved.mappings[name]
+    return (
+        own is None
+        or not own.text_fields
+        or not is_marked(mapping, own, prefix=context.prefix)
+        or bool(find_group_faults(mapping, prefix=context.prefix))
+    )
+
+
+def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
+    """Return the preset whose distance and comparison of texts *grouping* has in an index with *settings*."""
+    for preset in PRESETS.values():
+        is_same = GroupingRequest(preset=preset).put_on(grouping) == grouping
+        if is_same and get_scheme(preset.scheme) == settings.scheme:
+            return preset.name
+    return None
+
+
+def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) -> Flow[Setup]:
+    """Record, fill and group."""
+    at = "its fields were recorded"
+
+    def said() -> str:
+        return f"setup ended before {at}: run it again, and it goes on"
+
+    settings, lacking = agree(wanted.resolved, context), wanted.lacking
+    with noting(said):
+        if lacking["fields"]:
+            yield from put_mapping(
+                context, lacking["fields"], settings.scheme, found.text_fields, settings.max_distance, value=None
+            )
+        at = "its grouping was recorded"
+        if lacking["grouping"]:
+            # Another program may have recorded one meanwhile: then this refuses, and a second run takes it.
+            resolved = yield from resolve_index(context, index)
+            yield from settle_grouping(context, resolved, wanted.request)
+        at = "its distance was recorded"
+        if lacking["max_distance"]:
+            yield from put_mapping(context, lacking["max_distance"], None, (), found.max_distance, value=None)
+        at = "all documents had their fingerprints"
+        filled = yield from backfill(context, index, BackfillOptions())
+        at = "all documents were grouped"
+        grouped = yield from reconcile(context, index, GroupingRequest())
+    return replace(found, filled=filled, groups=grouped)
+
+
+def _read_rollover(context: Context, index: Index, resolved: Resolved) -> Flow[str]:
+    """Return what a rollover of *index*, if it is an alias or data stream, needs for an index with our fields."""
+    try:
+        yield from prepare_targets(context, index_key(index), resolved)
+    except MappingError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,197 @@
+"""Setup of an index that exists, on real servers: what it records, goes on with, leaves alone and refuses."""
+
+import json
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, SimHashClient
+from tests.estates.wire import Wire
+from tests.servers.fixtures import client_through
+from tests.servers.support import ONE_SHARD, put, random_texts, read_all, stored_groups
+
+MAPPINGS = {"properties": {"body": {"type": "text"}, "published": {"type": "date"}, "title": {"type": "keyword"}}}
+
+
+def documents(count=12):
+    """Texts of their own, each with a copy in which one word differs, and which is older."""
+    found = []
+    for number, text in enumerate(random_texts(count, 3)):
+        found += [
+            {"_id": f"{number}b", "body": text, "published": f"2026-01-01T00:00:{number:02}"},
+            {"_id": f"{number}a", "body": f"{text} again", "published": f"2026-01-02T00:00:{number:02}"},
+        ]
+    return found
+
+
+@pytest.fixture
+def plain(server, index):
+    """An index with documents, and with nothing of ours."""
+    server.request("PUT", f"/{index}", {"mappings": MAPPINGS, "settings": ONE_SHARD})
+    put(server, index, documents())
+    return index
+
+
+def meta_of(server, index):
+    mapping = next(iter(server.request("GET", f"/{index}/_mapping").values()))["mappings"]
+    return (mapping.get("_meta") or {}).get("es_simhash", {}).get("simhash")
+
+
+def test_an_index_that_exists(server, plain, simhash):
+    """It is measured, recorded, filled and grouped; the earliest is canonical; again there is nothing to do."""
+    would = simhash.setup(plain, text_field="body", time_field="published", dry_run=True)
+    assert meta_of(server, plain) is None
+    assert (would.recorded, would.filled, would.missing) == (("fields", "grouping", "max_distance"), None, 24)
+    found = simhash.setup(plain, text_field="body", time_field="published")
+    assert (found.preset, found.measured.preset, found.sampled) == (would.preset, would.preset, 24)
+    assert found.measured.recall_similar >= 0.98
+    assert (found.documents, found.filled.changed, found.groups.duplicates) == (24, 24, 12)
+    assert found.is_complete
+    assert not found.is_already
+    held = read_all(server, plain)
+    assert {each["simhash"].get("duplicate_of") for each in held.values()} - {None} == {f"{n}b" for n in range(12)}
+    recorded = meta_of(server, plain)
+    assert recorded["grouping"]["canonical"] == ["published"]
+    assert recorded["max_distance"] == recorded["grouping"]["max_distance"] == found.max_distance
+    again = simhash.setup(plain)
+    assert (again.is_already, again.recorded, again.sampled, again.preset) == (True, (), 0, found.preset)
+    assert simhash.setup(plain, text_field="body", time_field="published").is_already
+    assert read_all(server, plain) == held
+
+
+def test_what_is_new_is_done(server, plain, simhash):
+    """A second run gives later documents their fingerprints and groups."""
+    simhash.setup(plain, text_field="body")
+    put(server, plain, [{"_id": "0aa", "body": documents()[0]["body"]}])
+    again = simhash.setup(plain)
+    assert (again.recorded, again.filled.changed, again.groups.duplicates) == ((), 1, 13)
+
+
+@pytest.mark.parametrize("left", range(8, 56, 6))
+def test_a_run_that_ended_early(server, plain, left, impatient):
+    """The next one goes on, with the rule that the first one recorded, and ends as if there had been one run."""
+    how = {"text_field": "body", "time_field": "published"}
+    failure: Exception | None = None
+    with client_through(server, Wire(left=left)) as simhash:
+        try:
+            simhash.setup(plain, **how)
+        except Exception as error:  # noqa: BLE001 -- of either client
+            failure = error
+    recorded = meta_of(server, plain) or {}
+    assert failure is None or not recorded or "run it again" in "".join(failure.__notes__)
+    with client_through(server, Wire(script={})) as simhash:
+        found = simhash.setup(plain, **how)
+        assert found.is_complete
+        assert found.groups.duplicates == 12
+        assert simhash.setup(plain).is_already
+    assert meta_of(server, plain)["grouping"] == recorded.get("grouping", found.grouping)
+
+
+def test_what_is_recorded_decides(server, plain, simhash):
+    """A grouping and a distance stay, and the run says which preset was measured to find more."""
+    simhash.put_mapping(plain, text_field="body", max_distance=5)
+    found = simhash.setup(plain)
+    assert (found.recorded, found.preset, found.max_distance) == (("grouping",), None, 5)
+    assert found.grouping["max_distance"] == 5
+    assert found.measured.max_distance >= 8
+    before = meta_of(server, plain)
+    with pytest.raises(InvalidInputError, match="grouped by"):
+        simhash.setup(plain, time_field="published")
+    with pytest.raises(InvalidInputError, match="differs from"):
+        simhash.setup(plain, text_field="title")
+    assert meta_of(server, plain) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({}, InvalidInputError, "name the text field"),
+        ({"text_field": "title"}, InvalidInputError, "check the field"),
+        ({"text_field": "body", "time_field": "title"}, MappingError, "decide which document is canonical"),
+        ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),
+    ],
+)
+def test_a_wrong_field_leaves_the_index_as_it_was(server, plain, simhash, arguments, error, said):
+    with pytest.raises(error, match=said):
+        simhash.setup(plain, **arguments)
+    assert meta_of(server, plain) is None
+
+
+def test_another_scheme_has_no_preset(server, plain, sync_client):
+    """Unless a distance is recorded."""
+    simhash = SimHashClient(sync_client, scheme="words")
+    with pytest.raises(InvalidInputError, match="record a distance"):
+        simhash.setup(plain, text_field="body")
+    assert meta_of(server, plain) is None
+    simhash.put_mapping(plain, text_field="body", max_distance=8)
+    assert simhash.setup(plain).groups.duplicates >= 11
+
+
+def test_few_documents(server, index, simhash):
+    """An empty index gets the widest preset; one document, and no duplicates at all, are no special case."""
+    server.request("PUT", f"/{index}", {"mappings": MAPPINGS, "settings": ONE_SHARD})
+    found = simhash.setup(index, text_field="body")
+    assert (found.preset, found.documents, found.measured, found.is_complete) == ("similar", 0, None, True)
+    server.remove(index)
+    server.request("PUT", f"/{index}", {"mappings": MAPPINGS, "settings": ONE_SHARD})
+    put(server, index, documents()[:1])
+    found = simhash.setup(index, text_field="body")
+    assert (found.sampled, found.filled.changed, found.groups.duplicates) == (1, 1, 0)
+    put(server, index, documents()[2::2])
+    assert simhash.setup(index).groups.duplicates == 0
+
+
+def test_an_alias(server, plain, simhash):
+    """All indices behind it are set up alike, and grouped together; it says what a rollover would lack."""
+    other, alias = f"{plain}-000001", f"{plain}-alias"
+    server.request("PUT", f"/{other}", {"mappings": MAPPINGS, "settings": ONE_SHARD})
+    put(server, other, [{"_id": "x", "body": documents()[0]["body"]}])
+    actions = [{"add": {"index": plain, "alias": alias}}]
+    actions += [{"add": {"index": other, "alias": alias, "is_write_index": True}}]
+    server.request("POST", "/_aliases", {"actions": actions})
+    try:
+        found = simhash.setup(alias, text_field="body")
+        assert found.indices == (plain, other)
+        assert found.groups.duplicates == 13
+        assert "rollover" in found.rollover
+        assert "docs/rollover.md" in found.rollover
+        assert meta_of(server, plain)["grouping"] == meta_of(server, other)["grouping"]
+        assert len(set(stored_groups(read_all(server, alias)).values())) == 12
+        assert simhash.setup(alias).is_already
+    finally:
+        server.remove(other)
+
+
+def test_the_command(run, server, plain):
+    """Without --yes at most ten lines of what would be; with it what was recorded, found, and what comes next."""
+    would = run("setup", plain, "-t", "body", "--time-field", "published")
+    assert would.exit_code == 0, would.output
+    assert "would be recorded now: fields, grouping, max_distance" in would.stdout
+    assert would.stdout.endswith("nothing changed, pass --yes to do it\n")
+    assert meta_of(server, plain) is None
+    done = run("setup", plain, "-t", "body", "--time-field", "published", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "12 duplicates" in done.stdout
+    assert "canonical: published" in done.stdout
+    again = run("setup", plain, "--yes")
+    assert "already set up" in again.stdout
+    assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 10
+    plan = json.loads(run("setup", plain, "--yes", "--json").stdout)
+    assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
+
+
+def test_what_is_recorded_is_said_where_it_decides(run, plain):
+    """By a lookup without a distance, by one with a smaller distance, and by whatever records a grouping first."""
+    assert run("create", plain, "--existing", "-t", "body", "-d", 12, "--yes").exit_code == 0
+    filled = run("backfill", plain, "--group")
+    assert "records its grouping now" in filled.stderr
+    assert "max_distance 12, similarity 0.8 and canonical id" in filled.stderr
+    assert "es-simhash reconcile INDEX --regroup" in filled.stderr
+    assert "records" not in run("reconcile", plain).stderr
+    found = run("find", plain, "--id", "0a")
+    assert "within 12 bits, as the index records" in found.stdout
+    assert "--preset similar compares their texts" in found.stderr
+    narrow = run("find", plain, "--id", "0a", "-d", 3)
+    assert "the index records 12 bits" in narrow.stderr
+    assert "--preset similar" in narrow.stderr
+    wide = run("find", plain, "--id", "0a", "--preset", "similar")
+    assert "records" not in wide.stderr + wide.stdout
