@@ -1,5 +1,6 @@
 """
-One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path.
+One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path; and
+what a field of a class of options says beside its type and default.
 
 A check returns the value, or raises an error of one line: the argument, its value, and what to give. Its class is
 TypeError for a wrong type, InvalidInputError for a wrong value. Public methods check their arguments before they do
@@ -12,6 +13,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, has_lone_surrogate, shorten
@@ -42,6 +44,34 @@ def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST
         allowed = f"{smallest} or more" if largest == LARGEST_COUNT else f"{smallest} to {largest:,}"
         raise InvalidInputError(f"{name} {shorten(number)} is out of range: give {allowed}")
     return number
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The check of a whole number from *smallest* to *largest*."""
+
+    smallest: int = 1
+    largest: int = LARGEST_COUNT
+
+    def __call__(self, name: str, value: Any) -> int:
+        return check_count(name, value, self.smallest, self.largest)
+
+
+def option(default: Any, check: Callable[[str, Any], Any], metavar: str = "", help: str = "", flag: str = "") -> Any:
+    """
+    Return a field of a class of options whose value *check*, given the name too, returns or refuses.
+
+    With *help* the command line has it (``takes`` in ``cli/options.py``), as ``--name`` unless *flag* says otherwise.
+    """
+    return field(default=default, metadata={"check": check, "metavar": metavar, "help": help, "flag": flag})
+
+
+def check_options(options: Any) -> None:
+    """Put what the checks return in the fields of *options* that have another value than their default."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value is not each.default and "check" in each.metadata:
+            object.__setattr__(options, each.name, each.metadata["check"](each.name, value))
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, advice: str) -> float:

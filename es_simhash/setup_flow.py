@@ -37,8 +37,11 @@ from es_simhash.writes.targets_flow import prepare_targets, refuse_updates
 SAMPLE = 500
 """Texts that are drawn to choose a preset."""
 
+FEW = 50
+"""With fewer texts than these nothing is measured well enough to choose a stricter preset than the widest."""
+
 WIDEST = "similar"
-"""The preset of an index without documents, where nothing can be measured: the widest of those that compare words."""
+"""The widest preset of those that compare words."""
 
 Part = Literal["fields", "grouping", "max_distance"]
 
@@ -212,7 +215,8 @@ def _decide(
     if (documents and preset_of(grouping, settings) is None) or is_free:
         if documents:
             found = yield from tune(context, index, SAMPLE, [PRESETS[WIDEST].scheme], named, 0)
-            sampled, recommended = found.sampled, found.recommended or WIDEST
+            sampled = found.sampled
+            recommended = WIDEST if sampled < FEW else found.recommended or WIDEST
             measured = next(each for each in found.presets if each.preset == recommended)
         if is_free:
             request = replace(request, preset=recommended)

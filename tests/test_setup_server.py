@@ -135,7 +135,7 @@ def test_few_documents(server, index, simhash):
     server.request("PUT", f"/{index}", {"mappings": MAPPINGS, "settings": ONE_SHARD})
     put(server, index, documents()[:1])
     found = simhash.setup(index, text_field="body")
-    assert (found.sampled, found.filled.changed, found.groups.duplicates) == (1, 1, 0)
+    assert (found.preset, found.sampled, found.filled.changed, found.groups.duplicates) == ("similar", 1, 1, 0)
     put(server, index, documents()[2::2])
     assert simhash.setup(index).groups.duplicates == 0
 

@@ -10,11 +10,10 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import saying_what_is_recorded
-from es_simhash.cli.parameter_types import BYTES
-from es_simhash.groups.rule import RULES
+from es_simhash.groups.rule import RULES, Resources
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
-from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE
+from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, MEASURES, PRESETS, UNITS, Measure, Unit, get_preset
 
 _SHARE = click.FloatRange(0, 1)
@@ -100,17 +99,7 @@ def verification(command: Function) -> Function:
     return with_verification
 
 
-def resources(command: Function) -> Function:
-    """Add ``--threads`` and ``--memory``, which say what the search for pairs may use."""
-    threads = options.number("--threads", most=1024, help="Search for pairs in N threads. Default: all cores.")
-    memory = click.option(
-        "--memory",
-        "memory_bytes",
-        type=BYTES,
-        metavar="SIZE",
-        help="What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints need more.",
-    )
-    return threads(memory(command))
+resources = options.takes(Resources)
 
 
 def grouping(command: Function) -> Function:
@@ -170,7 +159,6 @@ def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
     return field, span
 
 
-_NAMES = ("contained", "filter", "min_similarity", "limit", "max_share", "protect", "show")
 COMMON = (
     *("--contained", "--filter", "--limit", "--max-share", "--protect"),
     *("--preset", "--max-distance", "--canonical", "--url", "--json"),
@@ -187,32 +175,6 @@ contained = click.option(
 
 
 def removal(command: Function) -> Function:
-    """Add the options that say what a plan contains; the command gets one dict *removal*, for ``plan_removal``."""
-
-    @contained
-    @options.filter_option("Remove only documents that match this query.")
-    @options.share(
-        "--min-similarity",
-        help="Remove only documents whose text shares this part of its shingles with that of the canonical.",
-    )
-    @options.number("--limit", least=0, help="Remove at most N documents: the most similar ones.")
-    @options.share(
-        "--max-share", help=f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}."
-    )
-    @click.option(
-        "--protect",
-        metavar="FIELD",
-        help="Refuse to remove a larger share of the documents with any one value of this keyword field.",
-    )
-    @click.option(
-        "--show",
-        metavar="FIELDS",
-        multiple=True,
-        callback=options.split_names,
-        help="Show these fields in the plan, separated by commas. Repeatable.",
-    )
-    @wraps(command)
-    def with_removal(**values: Any) -> Any:
-        return command(removal={name: values.pop(name) for name in _NAMES}, **values)
-
-    return with_removal
+    """Add the options that say what a plan contains, with the names of arguments of ``plan_removal``."""
+    limits = options.takes(PlanOptions, has_defaults=False)
+    return contained(options.filter_option("Remove only documents that match this query.")(limits(command)))

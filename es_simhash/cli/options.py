@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any
 
 import click
 
-from es_simhash.cli.parameter_types import FILE, INPUT_FILE, QUERY
+from es_simhash.arguments import LARGEST_COUNT, Count
+from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
@@ -103,6 +104,38 @@ def seconds(*names: str, help: str, **more: Any) -> Decorator:
 def written_file(name: str, *, help: str, **more: Any) -> Decorator:
     """Add an option for a file that is written, or goes on."""
     return click.option(name, type=click.Path(dir_okay=False), metavar="FILE", help=help, **more)
+
+
+# What a word for a value of an option means, where it is no count.
+_KINDS: dict[str, Any] = {
+    "N": click.FloatRange(min=0, min_open=True),
+    "SHARE": click.FloatRange(0, 1),
+    "SECONDS": click.FloatRange(min=0, min_open=True),
+    "FILE": click.Path(dir_okay=False),
+}
+
+
+def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
+    """Add an option for each field of a class of *options* that has a text; without a default it is ``None``."""
+
+    def add(command: Function) -> Function:
+        for each in reversed([each for each in fields(options) if each.metadata.get("help")]):
+            said, default = each.metadata, each.default
+            check, metavar, more = said["check"], said["metavar"], {"multiple": default == ()}
+            kind = _KINDS.get(metavar)
+            if metavar == "FIELDS":
+                more["callback"] = split_names
+            if metavar == "SIZE":
+                kind, default = BYTES, default and f"{default >> 20}MiB"
+            elif isinstance(check, Count):
+                kind = click.IntRange(check.smallest, None if check.largest == LARGEST_COUNT else check.largest)
+            if has_defaults and default is not None:
+                more["default"] = default
+            flag = said["flag"] or f"--{each.name.replace('_', '-')}"
+            command = click.option(flag, each.name, type=kind, metavar=metavar, help=said["help"], **more)(command)
+        return command
+
+    return add
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +326,6 @@ format_ = click.option(
     help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
 )
 workers = number("--workers", help="Compute fingerprints in N additional processes once there is enough work.")
-processes = number("--workers", default=1, help="Number of processes that compute fingerprints.")
 # Eager: the value of a file to write is judged by it.
 dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import IO, Any, Literal, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_field, check_sendable
+from es_simhash.arguments import Count, check_choice, check_field, check_options, check_sendable, option
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.options import Verification, Verified, measure_of
@@ -171,7 +171,7 @@ class Grouping:
         check_max_distance(self.max_distance)
         object.__setattr__(self, "order", check_order(self.order))
         if self.similarity is not None:
-            object.__setattr__(self, "similarity", check_bound(self.similarity))
+            object.__setattr__(self, "similarity", check_bound("verify", self.similarity))
         else:
             object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal groupings are equal
         if self.per is not None:
@@ -333,7 +333,7 @@ def _similarity(verify: bool | float, preset: Preset | None) -> float | None:  #
         return None
     if verify is True:
         return DEFAULT_SIMILARITY if preset is None else preset.similarity
-    return check_bound(verify)
+    return check_bound("verify", verify)
 
 
 def choose_grouping(
@@ -367,7 +367,6 @@ def choose_grouping(
     return replace(chosen, measure=chosen.measure.after(settings.scheme))
 
 
-MOST_THREADS = 1_024
 LEAST_BYTES = 1 << 20
 MOST_BYTES = 1 << 50
 
@@ -388,12 +387,15 @@ class Resources:
             some 100 bytes each, comes on top.
     """
 
-    threads: int | None = None
-    memory_bytes: int | None = None
+    threads: int | None = option(None, Count(1, 1_024), "N", "Search for pairs in N threads. Default: all cores.")
+    memory_bytes: int | None = option(
+        None,
+        Count(LEAST_BYTES, MOST_BYTES),
+        "SIZE",
+        "What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints need more.",
+        "--memory",
+    )
     spill: Callable[[], IO[bytes]] | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None:
-            check_count("threads", self.threads, 1, MOST_THREADS)
-        if self.memory_bytes is not None:
-            check_count("memory_bytes", self.memory_bytes, LEAST_BYTES, MOST_BYTES)
+        check_options(self)

@@ -67,7 +67,7 @@ class IfSimilar:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text_field", check_text_fields(self.text_field))
-        check_bound(self.similarity, name="similarity")
+        check_bound("similarity", self.similarity)
         TextMeasure(self.measure, self.unit)
         if self.then not in VERDICTS[:3]:
             raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")

@@ -8,6 +8,7 @@ fingerprinted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from operator import length_hint
 from typing import Any
@@ -74,9 +75,14 @@ def ingest(
             yield from _choose_grouping(context, index, target, options.on_duplicate, options, record=False)
         return
     target = yield from find_write_target(context, index)
-    saved = yield from _open_checkpoint(context, index, options)
-    source = Source(index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes, saved=saved)
-    try:
+    with ExitStack() as stack:
+        saved = yield from _open_checkpoint(context, index, options)
+        if saved is not None:
+            stack.callback(saved.close)
+        source = Source(
+            index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes, saved=saved
+        )
+        stack.callback(source.close)
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
             yield from check_shards(index)
@@ -91,10 +97,6 @@ def ingest(
         yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
         if grouper is not None:
             yield from grouper.lookup.finish()
-    finally:
-        source.close()
-        if saved is not None:
-            saved.close()
 
 
 def _open_checkpoint(context: Context, index: str, options: IngestOptions) -> Flow[IngestCheckpoint | None]:

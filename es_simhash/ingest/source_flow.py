@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_fields, check_number, check_output
+from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GroupingRequest
-from es_simhash.hashing.pool import check_workers
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint_flow import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import OnDuplicate, check_policy
@@ -96,13 +96,6 @@ OWN_CHARACTERS = 300
 _TELLING = frozenset({"action", "canonical", "format"})
 
 
-def check_max_delay(seconds: Any) -> None:
-    """Raise if *seconds* is neither ``None`` nor a number above 0."""
-    if seconds is None:
-        return
-    check_number("max_delay", seconds, above=0, advice="seconds above 0, or None")
-
-
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
     """
@@ -154,23 +147,18 @@ class IngestOptions:
     on_duplicate: OnDuplicate | None = "tag"
     contained: float | None = None
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    id_from: IngestIdFrom = None
-    on_partial: OnPartial = "clear"
-    workers: int | None = None
-    op_type: OpType = "index"
-    max_delay: float | None = None
-    batch: int = 500
+    id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
+    on_partial: OnPartial = option("clear", partial(check_choice, choices=get_args(OnPartial)))
+    workers: int | None = option(None, Count())
+    op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
+    max_delay: float | None = option(None, partial(check_number, above=0, advice="seconds above 0, or None"))
+    batch: int = option(500, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)
-    checkpoint: str | PathLike[str] | None = None
+    checkpoint: str | PathLike[str] | None = option(None, check_output)
 
     def __post_init__(self) -> None:
-        if self.checkpoint is not None:
-            check_output("checkpoint", self.checkpoint)
-        check_max_delay(self.max_delay)
+        check_options(self)
         check_fields("text_field", self.text_field, may_lack=True)
-        check_choice("op_type", self.op_type, get_args(OpType))
-        check_choice("on_partial", self.on_partial, get_args(OnPartial))
-        check_workers(self.workers)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
         if self.contained is not None:
@@ -182,7 +170,6 @@ class IngestOptions:
                 )
         if self.on_duplicate is None and self.lookup.memory_file is not None:
             raise InvalidInputError("memory_file is for an ingest that looks for duplicates: leave it out")
-        check_choice("id_from", self.id_from, ("content", None))
 
     def purpose(self) -> dict[str, Any]:
         """Return what decides the documents that are written, as plain JSON values."""
@@ -205,9 +192,6 @@ class IngestSizes:
     characters: int = 4_000_000
     in_flight: int = 100_000
     in_flight_bytes: int = 100_000_000
-
-    def __post_init__(self) -> None:
-        check_count("batch", self.documents, 1, LARGEST_BATCH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_fields, check_name, check_names
+from es_simhash.arguments import Count, check_choice, check_fields, check_name, check_names, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context, Limits
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
     WORD_SHINGLES,
@@ -65,7 +66,7 @@ class Verification:
     unit: Unit = "words"
 
     def __post_init__(self) -> None:
-        check_bound(self.similarity, name="similarity")
+        check_bound("similarity", self.similarity)
         check_fields("text_field", self.text_field, may_lack=True)
         if self.texts is not None and not callable(self.texts):
             raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
@@ -106,7 +107,7 @@ def verification_of(verify: Verify | None, *, preset: Preset | None = None) -> V
     similarity = DEFAULT_SIMILARITY if preset is None else preset.similarity
     measure, texts = measure_of(preset), verify if callable(verify) else None
     if verify is not True and texts is None:
-        similarity = check_bound(verify)
+        similarity = check_bound("verify", verify)
     return Verification(similarity, (), texts, measure.measure, measure.unit)
 
 
@@ -142,18 +143,16 @@ class LookupRequest:
             there is used at once, also with ``"auto"``.
     """
 
-    lookups: Lookups = "auto"
-    memory_bytes: int | None = None
+    lookups: Lookups = option("auto", partial(check_choice, choices=get_args(Lookups)))
+    memory_bytes: int | None = option(None, Count())
     memory_file: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("lookups", self.lookups, get_args(Lookups))
+        check_options(self)
         if self.memory_file is not None:
             object.__setattr__(self, "memory_file", check_memory_file(self.memory_file))
             if self.lookups == "server":
                 raise InvalidInputError("memory_file does not go with lookups 'server': leave one of them out")
-        if self.memory_bytes is not None:
-            check_count("memory_bytes", self.memory_bytes)
 
     @property
     def most_bytes(self) -> int:
@@ -285,16 +284,16 @@ class LookupOptions:
             ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """
 
-    max_distance: int | None = None
-    size: int | None = None
+    max_distance: int | None = option(None, Count(0, 64))
+    size: int | None = option(None, Count(), "N", "Return the N nearest of each search. Default: all.")
     filter: Filter = None
-    exclude_ids: Iterable[str] = ()
+    exclude_ids: Iterable[str] = option((), partial(check_names, of="ids"))
     source: bool | Sequence[str] = False
-    routing: str | None = None
-    plan: LookupPlan | None = None
+    routing: str | None = option(None, check_name)
+    plan: LookupPlan | None = option(None, lambda _, plan: check_plan(plan, 0))
     verify: Verify | None = None
     preset: str | Preset | None = None
-    on_incomplete: OnIncomplete = "raise"
+    on_incomplete: OnIncomplete = option("raise", partial(check_choice, choices=get_args(OnIncomplete)))
     sizes: Sizes = Sizes()
     verification: Verification | None = field(default=None, init=False)
 
@@ -304,18 +303,9 @@ class LookupOptions:
             object.__setattr__(self, "max_distance", preset.max_distance)
         verify = preset is not None if self.verify is None else self.verify
         object.__setattr__(self, "verification", verification_of(verify, preset=preset))
-        if self.max_distance is not None:
-            check_max_distance(self.max_distance)
-        if self.size is not None:
-            check_count("size", self.size, 1)
-        if self.routing is not None:
-            check_name("routing", self.routing)
-        if self.plan is not None:
-            check_plan(self.plan, 0)
         check_filter(self.filter)
         check_source(self.source)
-        object.__setattr__(self, "exclude_ids", check_names("exclude_ids", self.exclude_ids, of="ids"))
-        check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
+        check_options(self)
 
 
 def effective_distance(settings: IndexSettings, options: LookupOptions) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_name, check_names
+from es_simhash.arguments import Count, check_choice, check_name, check_names, check_options, option
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
@@ -72,25 +73,25 @@ class PassageOptions:
             ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """
 
-    min_contained: float = 0.8
-    min_run: int = 200
-    size: int | None = None
+    min_contained: float = option(
+        0.8, check_bound, "SHARE", "Report documents that contain this share of the text, or the reverse."
+    )
+    min_run: int = option(
+        200,
+        Count(SHORTEST_RUN),
+        "LETTERS",
+        "Report documents that share a run of so many letters; a Chinese character counts 2.5.",
+    )
+    size: int | None = option(None, Count(), "N", "Return N documents at most. Default: all.")
     filter: Filter = None
-    exclude_ids: Iterable[str] = ()
-    routing: str | None = None
-    on_incomplete: OnIncomplete = "raise"
+    exclude_ids: Iterable[str] = option((), partial(check_names, of="ids"))
+    routing: str | None = option(None, check_name)
+    on_incomplete: OnIncomplete = option("raise", partial(check_choice, choices=get_args(OnIncomplete)))
     sizes: PassageSizes = PassageSizes()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "min_contained", check_bound(self.min_contained, name="min_contained"))
-        check_count("min_run", self.min_run, SHORTEST_RUN)
-        if self.size is not None:
-            check_count("size", self.size, 1)
-        if self.routing is not None:
-            check_name("routing", self.routing)
         check_filter(self.filter)
-        object.__setattr__(self, "exclude_ids", check_names("exclude_ids", self.exclude_ids, of="ids"))
-        check_choice("on_incomplete", self.on_incomplete, get_args(OnIncomplete))
+        check_options(self)
 
 
 def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:

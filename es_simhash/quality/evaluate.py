@@ -307,9 +307,9 @@ def evaluate(
     chosen = get_preset("similar" if preset is None else preset)
     used = get_scheme(scheme or (chosen.scheme if preset is not None else DEFAULT_SCHEME))
     distance = chosen.max_distance if max_distance is None else check_max_distance(max_distance)
-    bound = chosen.similarity if similarity is None else check_bound(similarity, name="similarity")
+    bound = chosen.similarity if similarity is None else check_bound("similarity", similarity)
     by = TextMeasure(measure or chosen.measure, unit or chosen.unit)
-    check_bound(positive, name="positive")
+    check_bound("positive", positive)
     if search is None:
         values, known = fingerprint_array(truth.texts, scheme=used)
         left, right, inside = _join(values, known, distance)

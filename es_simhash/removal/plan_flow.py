@@ -9,37 +9,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.arguments import FilePath, check_count, check_field, check_items, check_output
+from es_simhash.arguments import FilePath, check_output
 from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.item import MappedField
-from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
-from es_simhash.passages.contained import check_contained
 from es_simhash.removal.contained_flow import Found, find_contained
 from es_simhash.removal.may_delete import (
-    DEFAULT_MAX_SHARE,
     Candidate,
     Comparer,
     Guards,
     Judged,
     PairMeasure,
     Share,
-    check_max_share,
     refuse_excess,
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_each
@@ -85,92 +82,6 @@ class RemovalSizes:
 
 
 SIZES = RemovalSizes()
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """
-    What a plan is to contain, checked.
-
-    Args:
-        preset:
-            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
-            are not given beside it.
-        verify:
-            Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
-            the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
-            those of the present texts.
-        grouping:
-            As for :meth:`ingest`; they need not be those that are recorded.
-        contained:
-            Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
-            .95, stands in another document, at least as long, that stays. The index needs passages. See
-            docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
-            verify, max_distance, rule and min_similarity.
-        filter:
-            A query, or a list of queries, that the duplicates match.
-        min_similarity:
-            Smallest similarity, where that is larger.
-        limit:
-            Largest number of removals; the most similar are taken.
-        max_share:
-            Largest share of all documents that may be removed, 0 to 1.
-        protect:
-            Keyword field: of the documents with any one value of it no larger share may be removed either.
-        show:
-            Further fields whose values the plan shows.
-        max_field_chars:
-            Characters of a value after which it is cut in the plan.
-    """
-
-    grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    contained: float | None = None
-    filter: Filter = None
-    min_similarity: float | None = None
-    limit: int | None = None
-    max_share: float = DEFAULT_MAX_SHARE
-    protect: str | None = None
-    show: Sequence[str] = ()
-    max_field_chars: int = 10_000
-
-    def __post_init__(self) -> None:
-        check_filter(self.filter)
-        check_max_share(self.max_share)
-        if self.contained is not None:
-            self._check_contained(self.contained)
-        if self.min_similarity is not None:
-            check_bound(self.min_similarity, name="min_similarity")
-            if self.grouping.verify is False:
-                raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
-        if self.limit is not None:
-            check_count("limit", self.limit, 0)
-        check_count("max_field_chars", self.max_field_chars, 0)
-        if self.protect is not None:
-            check_field("protect", self.protect)
-        shown = check_items("show", self.show, of="names of fields")
-        object.__setattr__(self, "show", tuple(check_field("show", each) for each in shown))
-
-    def _check_contained(self, contained: float) -> None:
-        object.__setattr__(self, "contained", check_contained(contained))
-        asked = self.grouping
-        others = {
-            "preset": asked.preset,
-            "verify": asked.verify,
-            "max_distance": asked.max_distance,
-            "rule": asked.rule,
-            "min_similarity": self.min_similarity,
-        }
-        if given := [name for name, value in others.items() if value is not None]:
-            raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
-
-    def bound(self, grouping: Grouping) -> float | None:
-        """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
-        if self.contained is not None:
-            return self.contained
-        if self.grouping.verify is False:
-            return None
-        similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
-        return max(similarity, self.min_similarity or 0.0)
 
 
 @reads_primaries

@@ -25,7 +25,8 @@ from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.delete_flow import read_documents
 from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.removal.plan_flow import PlanOptions, candidates, plan_removal
+from es_simhash.removal.plan_flow import candidates, plan_removal
+from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh

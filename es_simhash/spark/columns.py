@@ -205,7 +205,7 @@ def check_verify(verify: Any) -> float:
         raise InvalidInputError(
             f"Spark compares texts by the jaccard of words, not by the {verify.text_measure}: give verify as a number"
         )
-    return check_bound(verify)
+    return check_bound("verify", verify)
 
 
 def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:

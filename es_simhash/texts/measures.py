@@ -47,7 +47,7 @@ class Similarity:
     containment: float
 
 
-def check_bound(bound: Any, *, name: str = "verify") -> float:
+def check_bound(name: str, bound: Any) -> float:
     """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 

@@ -12,9 +12,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from es_simhash.arguments import check_count, check_fields, check_number, check_output
+from es_simhash.arguments import Count, check_fields, check_number, check_options, check_output, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
@@ -80,24 +81,30 @@ class BackfillOptions:
 
     text_field: str | Sequence[str] | None = None
     filter: Filter = None
-    workers: int = 1
-    slices: int = 2
-    page: int = 1_000
-    bulk: int = 500
-    passes: int = 8
-    documents_per_second: float | None = None
-    checkpoint: str | os.PathLike[str] | None = None
+    workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
+    slices: int = option(2, Count(), "N", "Number of parts of the index that are read at once.")
+    page: int = option(1_000, Count())
+    bulk: int = option(500, Count())
+    passes: int = option(8, Count())
+    documents_per_second: float | None = option(
+        None,
+        partial(check_number, above=0, advice="a number above 0"),
+        "N",
+        "At most N documents per second.",
+        "--rate",
+    )
+    checkpoint: str | os.PathLike[str] | None = option(
+        None,
+        check_output,
+        "FILE",
+        "Record finished documents here, 8 bytes each; a later run with the same file skips them.",
+    )
     dry_run: bool = False
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
-        for name in ("workers", "slices", "page", "bulk", "passes"):
-            check_count(name, getattr(self, name), 1)
         check_fields("text_field", self.text_field, may_lack=True)
-        if self.documents_per_second is not None:
-            check_number("documents_per_second", self.documents_per_second, above=0, advice="a number above 0")
-        if self.checkpoint is not None:
-            check_output("checkpoint", self.checkpoint)
+        check_options(self)
 
 
 @reads_primaries

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
-from es_simhash.arguments import check_count, check_fields, check_name, check_number
+from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError
 from es_simhash.groups.rule import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards_flow import PositionsError
@@ -120,8 +121,8 @@ class Tally:
         )
 
 
-STATE_INDEX = "es-simhash-state"
 LONGEST_LEASE = 3_600
+_check_seconds = partial(check_number, above=0, advice="a number of seconds above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,29 +158,51 @@ class FollowOptions:
     text_field: str | Sequence[str] | None = None
     once: bool = False
     wait: bool = True
-    interval: float = 5.0
-    lease_seconds: float = 30.0
-    reconcile_seconds: float = 3600.0
-    verify_share: float = 0.0
-    workers: int = 1
-    batch: int = 500
-    memory_bytes: int = 256 << 20
-    state_index: str = STATE_INDEX
+    interval: float = option(5.0, _check_seconds, "SECONDS", "Time between two looks while nothing changes.")
+    lease_seconds: float = option(
+        30.0,
+        _check_seconds,
+        "SECONDS",
+        "Time without a sign of life, after which another follower takes over; at most 3,600.",
+        "--lease",
+    )
+    reconcile_seconds: float = option(
+        3600.0,
+        _check_seconds,
+        "SECONDS",
+        "Time after which, if anything changed, all groups are decided again.",
+        "--reconcile-every",
+    )
+    verify_share: float = option(
+        0.0,
+        partial(check_number, advice="a share from 0 to 1"),
+        "SHARE",
+        "Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
+    )
+    workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
+    batch: int = option(500, Count(1, 10_000), "N", "Most documents that are read at once.")
+    memory_bytes: int = option(
+        256 << 20,
+        Count(LEAST_BYTES, MOST_BYTES),
+        "SIZE",
+        "About how much the texts that are read at once may need.",
+        "--memory",
+    )
+    state_index: str = option(
+        "es-simhash-state",
+        partial(check_name, wanted="the name of an index"),
+        "NAME",
+        "Index that holds the lease and the position; it is created if it is missing.",
+    )
 
     def __post_init__(self) -> None:
         check_fields("text_field", self.text_field, may_lack=True)
-        check_name("state_index", self.state_index, wanted="the name of an index")
-        for name in ("interval", "lease_seconds", "reconcile_seconds"):
-            check_number(name, getattr(self, name), above=0, advice="a number of seconds above 0")
+        check_options(self)
         if self.lease_seconds > LONGEST_LEASE:
             raise InvalidInputError(
                 f"lease_seconds {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until it "
                 "ends nobody can take over from a follower that was killed"
             )
-        check_number("verify_share", self.verify_share, advice="a share from 0 to 1")
-        check_count("workers", self.workers)
-        check_count("batch", self.batch, 1, 10_000)
-        check_count("memory_bytes", self.memory_bytes, LEAST_BYTES, MOST_BYTES)
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]

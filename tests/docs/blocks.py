@@ -21,7 +21,7 @@ def blocks(name: str, *languages: str) -> list[str]:
 def commands(name: str) -> list[list[str]]:
     """Return the arguments of each es-simhash command in the file *name*, in order."""
     lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("es-simhash ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("es-simhash ")]
 
 
 def adapt(block: str, server) -> str:

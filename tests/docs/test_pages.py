@@ -21,7 +21,7 @@ from es_simhash.hashing.mask import FORMAT
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.fixtures import get_server, get_templates, make_client
-from tests.servers.support import ONE_SHARD, put
+from tests.servers.support import ONE_SHARD, put, random_texts
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))
 DASHBOARDS = (ROOT / "docs/dashboards.md").read_text(encoding="utf-8")
@@ -49,31 +49,49 @@ def run_commands(name):
     return printed
 
 
-def test_readme(server):
-    with ran("README.md", server) as namespace:
+@pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
+def test_the_first_hour_in_python(server, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ran(name, server) as namespace:
         assert "client" in namespace
 
 
-def test_the_shell_examples_of_the_readme(request, tmp_path):
-    """The commands for one's own data, on a file of the reader's."""
-    server = get_server(request, "opensearch")
-    server.remove("news")
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
+def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
+    """All commands, in order: on an index that exists, and on a file of the reader's."""
+    server = opensearch
+    for index in ("news", "posts"):
+        server.remove(index)
+    kinds = {"body": {"type": "text"}, "published": {"type": "date"}}
+    server.request("PUT", "/news", {"mappings": {"properties": kinds}})
+    articles = [
+        {"_id": f"{n}", "body": f"{text}.", "published": "2026-01-02"} for n, text in enumerate(random_texts(9, 1))
+    ]
+    articles.append({**articles[0], "_id": "4711", "published": "2026-01-01"})
+    put(server, "news", articles)
     text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
     lines = [f'{{"id": "n1", "body": "{text}"}}', f'{{"id": "n2", "body": "{text} (agency)"}}']
-    (tmp_path / "news.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "posts.jsonl").write_text("\n".join(lines), encoding="utf-8")
     environment = {**os.environ, "ES_SIMHASH_URL": server.url}
+    printed = {}
     try:
-        found = commands("README.md")
-        assert len(found) == 2
-        for arguments in found:
+        for arguments in commands(name):
             command = [sys.executable, "-m", "es_simhash", *arguments]
             done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-            with make_client(server) as client:
-                client.indices.refresh(index="news")
-        assert "n2" in done.stdout
+            assert done.returncode == 0, (arguments, done.stderr)
+            printed[arguments[0], arguments[1]] = done.stdout
+            server.request("POST", f"/{'posts' if arguments[1] == 'posts' else 'news'}/_refresh")
+        assert "found: 1 duplicate" in printed["setup", "news"]
+        assert "1 near-duplicate" in printed["find", "news"]
+        assert server.request("GET", "/news/_count")["count"] == 10
+        assert name == "README.md" or "n2" in printed["find", "posts"]
     finally:
         server.remove("news")
+        server.remove("posts")
 
 
 def test_boilerplate():

@@ -177,10 +177,15 @@ def test_a_plan_contradicts_memory():
 
 
 def test_auto_reads_at_once_or_after_some(monkeypatch):
-    """At once where it knows how many texts there are; of an iterator after it has asked for as many as that costs."""
+    """At once where it knows how many texts there are; of a generator after it has asked for as many as that costs."""
     monkeypatch.setattr(request, "FEWEST", 25)
     monkeypatch.setattr(request, "READING", 0.0)
-    for asked, before in ((ASKED[:30], 0), (iter(ASKED[:40]), 3), (ASKED[:20], None), (iter(ASKED[:20]), None)):
+    for asked, before in (
+        (ASKED[:30], 0),
+        ((each for each in ASKED[:40]), 3),
+        (ASKED[:20], None),
+        ((each for each in ASKED[:20]), None),
+    ):
         run = look(filled(), LookupRequest(), asked)
         if before is None:
             assert "open_point_in_time" not in run.apis

@@ -8,7 +8,7 @@ from es_simhash import build_mapping, fingerprint_fields
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import document_fields
-from es_simhash.removal.plan_flow import PlanOptions
+from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out
 from tests.transport.fake_server import INDEX, FakeServer

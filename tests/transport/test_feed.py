@@ -28,7 +28,7 @@ def items_of(found):
 
 def start(documents, **options):
     options = {"on_duplicate": None, **options}
-    sizes = IngestSizes(documents=options.pop("batch", 2))
+    sizes = IngestSizes(documents=options.get("batch", 2))
     return ingest(Context(), INDEX, documents, IngestOptions(**options), sizes=sizes)
 
 

@@ -44,12 +44,12 @@ from es_simhash.transport.protocol import local_names
 def command(
     plan: str,
     archive: str,
-    removal: dict[str, Any],
     grouping: dict[str, Any],
     target: Target,
     *,
     yes: bool,
     as_json: bool,
+    **removal: Any,
 ) -> int:
     """
     Delete what the file PLAN names, as es-simhash plan wrote it; or plan for INDEX, and delete that.

@@ -26,6 +26,7 @@ from es_simhash.cli.output import (
     saying_what_is_recorded,
 )
 from es_simhash.cli.stopping import say_if_stopped
+from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.writes.operations import Failure
 
@@ -37,18 +38,7 @@ from es_simhash.writes.operations import Failure
 )
 @click.argument("index")
 @options.text_field
-@options.processes
-@options.number("--slices", default=2, help="Number of parts of the index that are read at once.")
-@click.option(
-    "--rate",
-    "documents_per_second",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="At most N documents per second.",
-)
-@options.written_file(
-    "--checkpoint", help="Record finished documents here, 8 bytes each; a later run with the same file skips them."
-)
+@options.takes(BackfillOptions)
 @options.dry_run
 @click.option("--group", is_flag=True, help="Group the documents afterwards, as es-simhash reconcile does.")
 @options.filter_query

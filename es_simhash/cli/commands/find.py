@@ -21,9 +21,11 @@ from es_simhash.cli.tables import print_table
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import PRESETS
 
 _LEFT_OUT = {
@@ -166,7 +168,7 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
 )
 @options.text_field
 @options.max_distance
-@options.number("--size", help="Return the N nearest of each search. Default: all.")
+@options.takes(LookupOptions)
 @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and verification of this preset.")
 @options.share(
     "--verify",
@@ -289,17 +291,7 @@ def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInpu
 @options.text_file
 @options.document_id
 @options.routing
-@options.share(
-    "--min-contained", default=0.8, help="Report documents that contain this share of the text, or the reverse."
-)
-@options.number(
-    "--min-run",
-    least=100,
-    metavar="LETTERS",
-    default=200,
-    help="Report documents that share a run of so many letters; a Chinese character counts 2.5.",
-)
-@options.number("--size", help="Return N documents at most. Default: all.")
+@options.takes(PassageOptions)
 @options.filter_query
 @options.scheme
 @options.target

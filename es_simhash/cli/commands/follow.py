@@ -16,12 +16,11 @@ from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, dry_run_ending, error, note, print_json, print_line, warn
-from es_simhash.cli.parameter_types import BYTES
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError, MissingDependencyError
 from es_simhash.transport.retry_flow import now
-from es_simhash.upkeep.follow_options import STATE_INDEX, FollowReport, FollowState, find_outage
+from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, find_outage
 
 _COUNTERS = {
     "read": "Changed documents that were read.",
@@ -120,40 +119,7 @@ _CONNECT_SECONDS = 5.0
 @options.text_field
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
 @click.option("--no-wait", is_flag=True, help="End with an error if another follower is active, instead of waiting.")
-@options.seconds("--interval", default=5.0, help="Time between two looks while nothing changes.")
-@options.seconds(
-    "--lease",
-    "lease_seconds",
-    default=30.0,
-    help="Time without a sign of life, after which another follower takes over; at most 3,600.",
-)
-@options.seconds(
-    "--reconcile-every",
-    "reconcile_seconds",
-    default=3600.0,
-    help="Time after which, if anything changed, all groups are decided again.",
-)
-@options.share(
-    "--verify-share",
-    default=0.0,
-    help="Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
-)
-@options.processes
-@options.number("--batch", most=10_000, default=500, help="Most documents that are read at once.")
-@click.option(
-    "--memory",
-    "memory_bytes",
-    type=BYTES,
-    default="256MiB",
-    metavar="SIZE",
-    help="About how much the texts that are read at once may need.",
-)
-@click.option(
-    "--state-index",
-    metavar="NAME",
-    default=STATE_INDEX,
-    help="Index that holds the lease and the position; it is created if it is missing.",
-)
+@options.takes(FollowOptions)
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
 @options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
 @options.number("--prometheus-port", most=65535, metavar="PORT", help="Serve the numbers for Prometheus here.")

@@ -41,7 +41,7 @@ _SHOWN = 20
 @grouping_option
 @options.target
 def command(
-    index: str, out: str | None, removal: dict[str, Any], grouping: dict[str, Any], target: Target, *, as_json: bool
+    index: str, out: str | None, grouping: dict[str, Any], target: Target, *, as_json: bool, **removal: Any
 ) -> None:
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.

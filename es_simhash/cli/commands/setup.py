@@ -116,5 +116,5 @@ def _measured(found: Setup, index: str) -> Iterator[str]:
     share = figures.recall if figures.recall_similar is None else figures.recall_similar
     found_of = f"{100 * (share or 0):.1f} % of the edited copies of {count(found.sampled, 'text')}"
     yield f"measured: {figures.preset} finds {found_of} that stay 80 % the same; what it finds is compared by text"
-    if found.preset is None:
+    if found.preset is None and figures.max_distance > found.grouping["max_distance"]:
         yield f"to change the rule: es-simhash reconcile {index} --regroup --preset {figures.preset} --yes"

@@ -13,7 +13,7 @@ from es_simhash.transport.protocol import Index, OnProgress
 if TYPE_CHECKING:
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import GroupingRequest
-    from es_simhash.removal.plan_flow import PlanOptions
+    from es_simhash.removal.plan_options import PlanOptions
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
 
 
@@ -120,7 +120,7 @@ class RemovalMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
         """
-        from es_simhash.removal.plan_flow import PlanOptions
+        from es_simhash.removal.plan_options import PlanOptions
         from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 
         if contained is None:

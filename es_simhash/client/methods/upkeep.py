@@ -157,9 +157,9 @@ class UpkeepMethods(SyncBase):
                 refuse later.
 
         Raises:
-            MappingError: If the template uses the prefix for something else, if there is no template, or if somebody
-                else changes it meanwhile.
-            InvalidInputError: If a program manages the template, if it is a legacy one, or if no text field is known.
+            MappingError: If no template makes the next index, or if somebody else changes the template meanwhile.
+            InvalidInputError: If the template uses the prefix for something else, if a program manages it, if it is a
+                legacy one, or if *name* or the text field is not known.
         """
         from es_simhash.upkeep.template_flow import put_index_template
 

@@ -96,7 +96,8 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or the text field is not known.
         """
         from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.removal.plan_flow import PlanOptions, plan_removal
+        from es_simhash.removal.plan_flow import plan_removal
+        from es_simhash.removal.plan_options import PlanOptions
 
         options = PlanOptions(
             grouping=GroupingRequest(
@@ -192,7 +193,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
         """
         from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.removal.plan_flow import PlanOptions
+        from es_simhash.removal.plan_options import PlanOptions
         from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 
         request = GroupingRequest(

@@ -1,0 +1,113 @@
+"""What a plan of removal is to contain: the arguments of ``plan_removal``. The command line reads them, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from es_simhash.arguments import Count, check_field, check_items, check_options, option
+from es_simhash.errors import InvalidInputError
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.passages.contained import check_contained
+from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE, check_max_share
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
+
+
+def _check_shown(name: str, value: Any) -> tuple[str, ...]:
+    return tuple(check_field(name, each) for each in check_items(name, value, of="names of fields"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """
+    What a plan is to contain, checked.
+
+    Args:
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
+            are not given beside it.
+        verify:
+            Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
+            the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
+            those of the present texts.
+        grouping:
+            As for :meth:`ingest`; they need not be those that are recorded.
+        contained:
+            Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
+            .95, stands in another document, at least as long, that stays. The index needs passages. See
+            docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
+            verify, max_distance, rule and min_similarity.
+        filter:
+            A query, or a list of queries, that the duplicates match.
+        min_similarity:
+            Smallest similarity, where that is larger.
+        limit:
+            Largest number of removals; the most similar are taken.
+        max_share:
+            Largest share of all documents that may be removed, 0 to 1.
+        protect:
+            Keyword field: of the documents with any one value of it no larger share may be removed either.
+        show:
+            Further fields whose values the plan shows.
+        max_field_chars:
+            Characters of a value after which it is cut in the plan.
+    """
+
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
+    contained: float | None = None
+    filter: Filter = None
+    min_similarity: float | None = option(
+        None,
+        check_bound,
+        "SHARE",
+        "Remove only documents whose text shares this part of its shingles with that of the canonical.",
+    )
+    limit: int | None = option(None, Count(0), "N", "Remove at most N documents: the most similar ones.")
+    max_share: float = option(
+        DEFAULT_MAX_SHARE,
+        lambda _, share: check_max_share(share),
+        "SHARE",
+        f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
+    )
+    protect: str | None = option(
+        None,
+        check_field,
+        "FIELD",
+        "Refuse to remove a larger share of the documents with any one value of this keyword field.",
+    )
+    show: Sequence[str] = option(
+        (), _check_shown, "FIELDS", "Show these fields in the plan, separated by commas. Repeatable."
+    )
+    max_field_chars: int = option(10_000, Count(0))
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        if self.contained is not None:
+            self._check_contained(self.contained)
+        if self.min_similarity is not None and self.grouping.verify is False:
+            raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
+        check_options(self)
+
+    def _check_contained(self, contained: float) -> None:
+        object.__setattr__(self, "contained", check_contained(contained))
+        asked = self.grouping
+        others = {
+            "preset": asked.preset,
+            "verify": asked.verify,
+            "max_distance": asked.max_distance,
+            "rule": asked.rule,
+            "min_similarity": self.min_similarity,
+        }
+        if given := [name for name, value in others.items() if value is not None]:
+            raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
+
+    def bound(self, grouping: Grouping) -> float | None:
+        """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
+        if self.contained is not None:
+            return self.contained
+        if self.grouping.verify is False:
+            return None
+        similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
+        return max(similarity, self.min_similarity or 0.0)
