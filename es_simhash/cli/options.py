@@ -338,6 +338,11 @@ passages = click.option(
 )
 
 
+quiet = click.option(
+    "-q", "--quiet", is_flag=True, help="Print a summary and what went wrong, and no line for each document."
+)
+
+
 def value_option(*, default: bool | None) -> Decorator:
     return click.option(
         "--value/--no-value",
