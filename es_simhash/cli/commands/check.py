@@ -92,7 +92,7 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
 
     Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
     terms that many documents share, the template text behind these and behind the largest group, numbers that
-    JavaScript rounded, and how many candidates to expect for each --max-distance. Reads a sample of the documents;
+    JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents;
     es-simhash check reads none, and says what the mapping records. Writes nothing. Exits with 1 if
     something is wrong.
     """
