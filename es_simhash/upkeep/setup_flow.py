@@ -30,7 +30,9 @@ from es_simhash.mapping.meta import (
     IndexSettings,
     PassageState,
     build_settings,
+    is_derived_refusal,
     is_marked,
+    marker_properties,
     merge_meta,
     read_settings,
     text_fields_of,
@@ -324,16 +326,18 @@ def find_targets(
 def _add_fields(
     context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
 ) -> Flow[None]:
-    """Add our fields to the indices *lacking* them; let a number field accept strings, if that is allowed."""
+    """Add our fields to the indices *lacking* them; where it is allowed, let numbers be strings, and add the marker."""
     for name, target in targets.items():
-        if name not in lacking and not target.holds_numbers:
+        is_needed = name in lacking or target.holds_numbers
+        has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=context.prefix)
+        if not is_needed and (has_marker or not target.is_recorded):
             continue
         body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
         try:
             yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
-            # Unless the index forbids coercion, it accepts strings too.
-            if name in lacking or status_of(error) not in (401, 403):
+            # Unless the index forbids coercion, it accepts strings too. Lookups without a marker read the mapping.
+            if name in lacking or status_of(error) not in ((401, 403) if is_needed else (400, 401, 403)):
                 raise
         context.forget()
 
@@ -417,8 +421,15 @@ def record_settings(context: Context, targets: dict[str, Target], name: str, **c
     """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
     mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
     settings = replace(read_settings(mapping, prefix=context.prefix) or targets[name].settings, **changes)
-    body = mapping_update(mapping, settings, prefix=context.prefix)
-    yield Call("put_mapping", {"index": name, "body": {"_meta": body["_meta"]}})
+    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)}
+    marker = {"properties": marker_properties(settings, prefix=context.prefix, mapping=mapping)}
+    try:
+        yield Call("put_mapping", {"index": name, "body": record | {"properties": {context.prefix: marker}}})
+    except Exception as error:
+        # A full mapping, and one of derived source, take no marker: lookups read the mapping instead.
+        if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=context.prefix):
+            raise
+        yield Call("put_mapping", {"index": name, "body": record})
     context.forget()
     targets[name] = replace(targets[name], settings=settings)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError
+from es_simhash import InvalidInputError, MappingError, build_mapping
+from es_simhash.mapping.meta import marker_name, read_settings
 from tests.servers.support import ONE_SHARD, assert_all_right, numbered, open_contexts, put, read_all, send_lines, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
@@ -28,6 +29,23 @@ def test_an_index_without_our_fields(server, index, simhash):
     assert list(simhash.backfill(index, page=50))[-1].changed == 0
     assert simhash.find_near_dups(index, documents[0]["body"])[0].id == "00000"
     assert open_contexts(server, index) == 0
+
+
+def test_the_marker_is_there_afterwards(server, index, simhash):
+    """In an index that had no fields, and in one whose mapping never had a marker; a dry run adds none."""
+    put(server, index, numbered(texts(2)))
+    list(simhash.backfill(index, text_field="body"))
+    assert simhash.check(index)[0].faults == ()
+    mapping = build_mapping(text_field="body")
+    del mapping["properties"]["simhash"]["properties"][marker_name(read_settings(mapping))]
+    server.request("DELETE", f"/{index}")
+    server.request("PUT", f"/{index}", {"mappings": mapping})
+    put(server, index, numbered(texts(2)))
+    list(simhash.backfill(index, dry_run=True))
+    assert [each.kind for each in simhash.check(index)[0].faults] == ["no_marker", "without_fingerprint"]
+    list(simhash.backfill(index))
+    server.request("POST", f"/{index}/_refresh")
+    assert simhash.check(index)[0].faults == ()
 
 
 def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
