@@ -123,6 +123,8 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
             said, default = each.metadata, each.default
             check, metavar, more = said["check"], said["metavar"], {"multiple": default == ()}
             kind = _KINDS.get(metavar)
+            if metavar == "FIELDS":
+                more["callback"] = split_names
             if metavar == "SIZE":
                 kind, default = BYTES, default and f"{default >> 20}MiB"
             elif isinstance(check, Count):
@@ -255,12 +257,16 @@ def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, s
         raise InvalidInputError(str(error)) from error
 
 
+def split_names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in *values*, each of which may be several names separated by commas."""
+    return tuple(name for value in values for each in value.split(",") if (name := each.strip()))
+
+
 def _parse_fields(_ctx: click.Context, _param: click.Parameter, source: str | None) -> bool | list[str]:
     """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
     if source is None or source.strip() == "*":
         return source is not None
-    names = [name.strip() for name in source.split(",") if name.strip()]
-    if not names:
+    if not (names := list(split_names(_ctx, _param, (source,)))):
         raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
     return names
 
@@ -323,6 +329,18 @@ workers = number("--workers", help="Compute fingerprints in N additional process
 # Eager: the value of a file to write is judged by it.
 dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
+
+
+passages = click.option(
+    "--passages/--no-passages",
+    default=None,
+    help="Whether documents also hold hashes of their passages, which es-simhash passages needs.",
+)
+
+
+quiet = click.option(
+    "-q", "--quiet", is_flag=True, help="Print a summary and what went wrong, and no line for each document."
+)
 
 
 def value_option(*, default: bool | None) -> Decorator:

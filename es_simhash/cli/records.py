@@ -71,6 +71,13 @@ def read_text(path: str) -> str:
     return decode(Path(path).read_bytes(), path)
 
 
+def piped_text(*subjects: Any) -> str | None:
+    """Return the text that a file or program gives on stdin, if no *subjects* are given; ``None`` for an empty one."""
+    if any(each is not None for each in subjects) or sys.stdin is None or sys.stdin.isatty():
+        return None
+    return read_text(STDIN) or None
+
+
 def read_text_argument(text: str | None, file: str | None) -> str:
     """Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given."""
     if file is not None:

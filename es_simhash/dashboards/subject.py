@@ -146,6 +146,12 @@ def find_field_faults(
     return found
 
 
+def countable_field(field: str | None, mappings: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return *field*, or the keyword below it where it is a text with one, as servers map strings by themselves."""
+    found = list(_wrong_type(field, "no_keyword", mappings)) if field else []
+    return found[0].instead or field if len(found) == 1 and found[0].everywhere else field
+
+
 def _not_mapped(fields: Iterable[str], mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[PackFault]:
     for field in fields:
         without = tuple(sorted(name for name, mapping in mappings.items() if node_of(mapping, field) is None))

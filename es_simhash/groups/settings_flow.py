@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import GROUPING_KEY, Grouping, GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Context, Resolved
@@ -242,7 +243,11 @@ def _field_kind(
     if kind is None or kind not in allowed or not _is_plain(node):
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
         state = "is not mapped" if not node else f"is mapped as {shown}"
-        raise MappingError(f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}")
+        below = countable_field(field, {name: mapping}) if "keyword" in allowed else field
+        advice = "" if below == field else f": name {below!r}"
+        raise MappingError(
+            f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}{advice}"
+        )
     return kind
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.arguments import check_count, check_field, check_fields, check_items, check_number
-from es_simhash.dashboards.subject import find_field_faults
+from es_simhash.dashboards.subject import countable_field, find_field_faults
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, count, shorten
 from es_simhash.groups.assign import group_fingerprints
 from es_simhash.hashing import Scheme, fingerprint_array
@@ -356,6 +356,7 @@ def read_boilerplate(
         scheme = None if settings.scheme.name == "weighted" else settings.scheme
     if not fields:
         raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
+    source_field = countable_field(source_field, resolved.mappings)
     for fault in find_field_faults(None, source_field, None, resolved.mappings):
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")

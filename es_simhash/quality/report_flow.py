@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import get_scheme
@@ -13,7 +14,7 @@ from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_present_settings
+from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
@@ -220,6 +221,8 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     lookup for each of up to 200 documents.
     """
     at = now()
+    resolved = yield from resolve_index(context, index)
+    options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     stats = yield from read_stats(context, index, options)
     diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
     settings = yield from read_present_settings(context, index)

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from es_simhash.arguments import check_field
-from es_simhash.dashboards.subject import find_field_faults, node_of
+from es_simhash.dashboards.subject import countable_field, find_field_faults, node_of
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_regrouping
@@ -216,6 +216,7 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
     check_index(index)
     resolved = yield from _resolve(context, index)
     settings = agree(resolved, context)
+    options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     # Where the mappings may not be read, the server decides whether documents can be counted by these fields.
     given = (options.time_field, options.source_field, options.text_field)
     for fault in find_field_faults(*given, resolved.mappings) if resolved.mappings else ():

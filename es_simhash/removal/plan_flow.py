@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
+from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping
@@ -289,9 +290,10 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
         if found not in ("keyword", "constant_keyword") or node.get("doc_values") is False:
             without = " without doc values" if node.get("doc_values") is False else ""
             state = "is not mapped" if found is None else f"is mapped as {found!r}{without}"
+            below = countable_field(field, {name: mapping})
             raise MappingError(
                 f"field {field!r} of index {name!r} {state}: only the values of a keyword field with doc "
-                "values can be protected: name another field"
+                f"values can be protected: {'name another field' if below == field else f'use {below!r}'}"
             )
 
 

@@ -77,7 +77,9 @@ class PlanOptions:
         "FIELD",
         "Refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
-    show: Sequence[str] = option((), _check_shown, "FIELD", "Show this field in the plan. Repeatable.")
+    show: Sequence[str] = option(
+        (), _check_shown, "FIELDS", "Show these fields in the plan, separated by commas. Repeatable."
+    )
     max_field_chars: int = option(10_000, Count(0))
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
     for arguments, stdin in (
         ([TEXT], None),
         (["-"], TEXT),
+        ([], TEXT),
         (["--file", tmp_path / "text"], None),
         (["--fingerprint", to_hex(fingerprint(TEXT))], None),
     ):

@@ -171,6 +171,23 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["removed.jsonl.gz"]
 
 
+def test_only_a_summary(run, grouped, tmp_path):
+    """For cron: no line for each document, and as JSON one object."""
+    archive = tmp_path / "removed.jsonl.gz"
+    command = ("apply", grouped, "--archive", archive, "--max-share", 1, "--verify", 0.5, "--quiet")
+    would = f"2 documents of {grouped} would be deleted, and kept in {archive}; nothing changed, pass --yes to do it\n"
+    assert run(*command).stdout == would
+    assert lines(run(*command, "--json"))[0]["would_delete"] == 2
+    assert run("tag", grouped, "--quiet").stdout.startswith("2 duplicates found")
+    assert lines(run("tag", grouped, "--quiet", "--json")) == [{"duplicates": 2, "untagged": 0, "kept": {}}]
+    assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {archive}\n")
+    assert "2 would be restored, and the group fields of others" in run("restore", archive, "--dry-run").stdout
+    assert run("restore", archive).exit_code == 0
+    archive.unlink()
+    [done] = lines(run(*command, "--yes", "--json"))
+    assert (done["deleted"], done["kept"]) == (2, {})
+
+
 def test_what_a_server_refused_is_done_by_the_same_command(run, grouped, server, tmp_path):
     """By the plan beside the archive; with other options, or under another name, it is refused."""
     archive = tmp_path / "removed.jsonl.gz"
@@ -221,6 +238,16 @@ def test_the_argument_of_apply(run, grouped, server, tmp_path, monkeypatch):
     result = run("apply", grouped, "--archive", tmp_path / "removed.jsonl.gz", "--max-share", 1, "--verify", 0.5)
     assert (result.exit_code, f"2 documents of {grouped} would be deleted" in result.stdout) == (0, True), result.output
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
+
+
+def test_a_plan_shows_the_fields_asked_for(run, grouped, server, tmp_path):
+    """Fields are separated by commas, as --source has them."""
+    server.request("POST", f"/{grouped}/_update/b?refresh=true", {"doc": {"lang": "en", "agency": "ab"}})
+    plan = tmp_path / "plan.jsonl"
+    assert run("plan", grouped, "--out", plan, "--max-share", 1, "--show", "lang,agency").exit_code == 0
+    assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= {
+        line.strip() for line in run("review", plan).stdout.splitlines()
+    }
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):

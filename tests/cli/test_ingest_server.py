@@ -100,6 +100,16 @@ def test_csv_stdin_and_limit(run, index, server):
     assert sorted(read_all(server, index)) == ["1", "2"]
 
 
+def test_a_new_index_may_have_passages(run, index, server):
+    """What --contained demands need not be made by another command first."""
+    line = json.dumps({"_id": "1", "body": f"{TEXT} {OTHER}"})
+    result = run("ingest", index, "-", "--create", "-t", "body", "--passages", "--contained", 0.9, stdin=line)
+    assert result.exit_code == 0, result.output
+    server.request("POST", f"/{index}/_refresh")
+    [found] = json.loads(run("passages", index, TEXT, "--min-run", 100, "--json").stdout)["overlaps"]
+    assert found["id"] == "1"
+
+
 def test_a_misspelt_text_field_is_told(run, index, tmp_path):
     """Every document is written, and the user hears that none can be found."""
     (tmp_path / "x.jsonl").write_text(json.dumps({"body": TEXT}))

@@ -160,6 +160,12 @@ def test_query_is_the_librarys(local):
     assert f"fingerprint {to_hex(fingerprint(FOX))}" in result.stderr
 
 
+def test_a_text_may_come_from_stdin_alone(local):
+    """A pipe or a file on stdin is the text if nothing else is given; an empty one is wrong usage."""
+    assert local("query", stdin=FOX).stdout == local("query", FOX).stdout == local("query", "-", stdin=FOX).stdout
+    assert local("query", "--only", "duplicates", "--kql", stdin=FOX).exit_code == 0
+
+
 def test_query_as_console_text_is_a_request_and_its_body(local):
     """What follows the request line is JSON, so Dev Tools take it as it is."""
     result = local("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
@@ -256,6 +262,7 @@ def test_a_query_for_nothing_is_one_line(local):
         ["find", "index", "text", "--source", ","],
         ["ingest", "index"],
         ["ingest", "index", "-", "--create"],
+        ["ingest", "index", "-", "--passages"],
         ["ingest", "index", "-", "--max-distance", "3", "--on-duplicate", "none"],
         ["create", "index", "--existing", "--settings", "{}"],
         ["serve", "--port", "70000"],

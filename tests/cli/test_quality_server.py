@@ -74,7 +74,9 @@ def test_doctor(run, news, server):
 def test_tune(run, news):
     result = run("tune", news)
     assert result.exit_code == 0, result.output
-    assert "recommended: " in result.stdout
+    assert result.stdout.startswith("recommended: ")
+    assert "unrelated" not in result.stdout
+    assert "unrelated" in run("tune", news, "--all").stdout
     assert json.loads(run("tune", news, "--compare", "shingles-1", "--json").stdout)["sampled"] == 3
     result = run("tune", news, "--text-field", "title")
     assert result.exit_code == 1

@@ -56,7 +56,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
         (0, True, ["check", hostile]),
         (1, False, ["doctor", hostile]),
-        (1, True, ["tune", hostile, "--sample", "5"]),
+        (1, True, ["tune", hostile, "--sample", "5", "--all"]),
         (1, False, ["reconcile", hostile]),
         (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
         (1, False, ["remove-fields", hostile, "--yes"]),

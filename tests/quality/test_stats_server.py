@@ -196,7 +196,7 @@ def test_a_real_index(server, simhash, call, index):
     json.dumps(found.to_dict())
 
 
-def test_what_cannot_be_counted(server, simhash, index):
+def test_what_cannot_be_counted(server, simhash, index, tmp_path):
     """No fields of ours, a field that is not mapped or of the wrong type, a pattern without an index."""
     put(server, index, [{"_id": "a", "body": "text", "published": "2026-01-01"}])
     with pytest.raises(MappingError, match="has no 'simhash' fields"):
@@ -211,11 +211,18 @@ def test_what_cannot_be_counted(server, simhash, index):
         {"time_field": "nothing"},
         {"time_field": "body"},
         {"time_field": "when"},
-        *({"source_field": name} for name in ("body", "agency", "place", "ages")),
+        *({"source_field": name} for name in ("agency", "place", "ages")),
     ):
         with pytest.raises(InvalidInputError, match=next(iter(wrong.values()))):
             simhash.stats(index, **wrong)
-    assert simhash.stats(index, source_field="body.keyword", time_field="published").documents == 1
+    # A string that the server mapped by itself is counted by its keyword.
+    for name in ("body.keyword", "body"):
+        found = simhash.stats(index, source_field=name, time_field="published")
+        assert found.sources.parts.keys() == {"text"}
+    with pytest.raises(MappingError, match=r"use 'body\.keyword'"):
+        simhash.plan_removal(index, tmp_path / "plan", protect="body")
+    with pytest.raises(MappingError, match=r"\(per\): name 'body\.keyword'"):
+        simhash.reconcile(index, per="body")
 
 
 def test_the_command(run, filled):

@@ -1,11 +1,13 @@
 """Backfill under trouble: nobody's text is overwritten, and an interrupted run is taken up without a gap."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
-from es_simhash.upkeep.judge import Checkpoint
+from es_simhash.upkeep.judge import Checkpoint, Ledger
 from es_simhash.upkeep.setup_flow import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
@@ -256,6 +258,16 @@ def test_a_dry_run_writes_nothing():
     before = store.sequence
     run = carry_out(backfill(Context(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
     assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
+
+
+def test_the_forecast_grows_with_the_texts():
+    """A server indexes the whole document again, so a long one takes longer than its fields do."""
+    seconds = []
+    for characters in (1, 10_000):
+        ledger = Ledger(SimpleNamespace(characters=characters), Checkpoint(None, {}))
+        ledger.seen = ledger.changed = 1
+        seconds.append(ledger.report(elapsed=1.0).seconds_left)
+    assert 1 < seconds[0] < seconds[1]
 
 
 def test_keys_survive_in_the_file_only_if_kept(tmp_path):

@@ -30,7 +30,7 @@ from es_simhash.transport.protocol import local_names
 @options.manual(
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz",
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
-    "es-simhash apply news --preset near --archive removed.jsonl.gz --yes",
+    "es-simhash apply news --preset near --archive removed.jsonl.gz --yes --quiet",
     common=["--archive", "--yes", *COMMON],
 )
 @click.argument("plan", metavar="PLAN|INDEX")
@@ -38,6 +38,7 @@ from es_simhash.transport.protocol import local_names
     "--archive", required=True, help="Keep each document in this file before it is deleted: gzip, JSON Lines."
 )
 @options.yes
+@options.quiet
 @removal_option
 @grouping_option
 @options.target
@@ -48,6 +49,7 @@ def command(
     target: Target,
     *,
     yes: bool,
+    quiet: bool,
     as_json: bool,
     **removal: Any,
 ) -> int:
@@ -75,15 +77,16 @@ def command(
             note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
             return 0
         if not yes:
-            return _try_out(connection, path, archive, is_file=is_file, as_json=as_json)
+            return _try_out(connection, path, archive, is_listed=not is_file and not quiet, as_json=as_json)
         regrouped = Regrouped()
         with closing(connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add)) as records:
-            counts = show(records, by_containment=read_plan(path).header.is_by_containment, as_json=as_json)
+            is_contained = read_plan(path).header.is_by_containment
+            counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
     if not as_json:
         print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}")
         regrouped.print()
-    elif found := regrouped.to_dicts():
-        print_json({"regrouped": found})
+    elif (found := regrouped.to_dicts()) or quiet:
+        print_json(({"deleted": counts.done, "kept": dict(counts.kinds)} if quiet else {}) | {"regrouped": found})
     unsettled = regrouped.complain()
     # Where an index is another one, or missing, this may be the wrong server: the plan stays.
     if not is_file and not unsettled and not {*AGAIN, "index_replaced"} & counts.kinds.keys():
@@ -119,18 +122,18 @@ def _plan_index(
     return None if is_used else path
 
 
-def _try_out(connection: Connection, path: Path, archive: str, *, is_file: bool, as_json: bool) -> int:
+def _try_out(connection: Connection, path: Path, archive: str, *, is_listed: bool, as_json: bool) -> int:
     """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
     header = read_plan(path).header
     with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True)) as records:
         counts = show(
-            records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=not is_file
+            records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=is_listed
         )
     names = sorted(header.index_uuids)
     if not as_json:
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
         print_line(f"{what}, and kept in {archive}; nothing changed, pass --yes to do it")
-    elif is_file:
+    elif not is_listed:
         plan = {"plan": str(path), "count": header.count, "indices": names, "archive": archive}
         print_json({**plan, "would_delete": counts.done, "kept": dict(counts.kinds)})
     return 1 if counts.kinds else 0

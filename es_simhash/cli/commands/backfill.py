@@ -91,5 +91,5 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
     parts = [f"{count(last.seen, 'document')} compared, {last.changed:,} {verb}, {last.stale:,} of them stale"]
     parts += [f"{last.empty:,} without features"] if last.empty else []
     parts += [f"{last.failed:,} failed"] if last.failed else []
-    parts += [f"about {last.seconds_left:,.0f} s of work"] if last.seconds_left is not None else []
+    parts += [f"about {last.seconds_left:,.0f} s of work for an idle server"] if last.seconds_left is not None else []
     return ", ".join(parts)

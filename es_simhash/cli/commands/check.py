@@ -44,8 +44,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
     """
     Report whether lookups in INDEX work, and what is wrong.
 
-    INDEX may be a name, an alias, a pattern, or several of them separated by commas. Writes nothing. Exits with 1 if
-    an index is not ready; with --scheme also if an index has another scheme.
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. Only mappings and counts are read;
+    es-simhash doctor also reads documents, and finds fingerprints that are wrong. Writes nothing. Exits with 1 if an
+    index is not ready; with --scheme also if an index has another scheme.
     """
     with connect(target, index) as connection:
         checks = connection.simhash.check(index)
@@ -53,7 +54,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
         print_json([asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks])
     else:
         print_table(
-            ["index", "ready", "scheme", "text fields", "#max distance", "grouping", "#documents", "#fingerprinted"],
+            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted", "~grouping"],
             [
                 (
                     each.index,
@@ -61,9 +62,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
                     "-" if each.max_distance is None else each.max_distance,
-                    _grouping(each.grouping),
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
+                    _grouping(each.grouping),
                 )
                 for each in checks
             ],
@@ -91,7 +92,8 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
 
     Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
     terms that many documents share, the template text behind these and behind the largest group, numbers that
-    JavaScript rounded, and how many candidates to expect for each max_distance. Writes nothing. Exits with 1 if
+    JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents;
+    es-simhash check reads none, and says what the mapping records. Writes nothing. Exits with 1 if
     something is wrong.
     """
     with connect(target, index) as connection:

@@ -42,11 +42,7 @@ from es_simhash.hashing import DEFAULT_SCHEME
 @click.option("--mappings", metavar="FILE", type=INPUT_FILE, help="JSON file with the mapping of your own fields.")
 @click.option("--settings", type=JSON, metavar="JSON", help="Settings of the index, as in '{\"number_of_shards\": 1}'.")
 @options.value_option(default=None)
-@click.option(
-    "--passages/--no-passages",
-    default=None,
-    help="Whether documents also hold hashes of their passages, which es-simhash passages needs.",
-)
+@options.passages
 @click.option("--dry-run", is_flag=True, help="Without --existing: say what would be created, and create nothing.")
 @click.option(
     "-y", "--yes", is_flag=True, help="With --existing: do it. Without --yes the command says what it would do."

@@ -16,7 +16,7 @@ from es_simhash.cli.grouping_options import lookup_options, measures
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
-from es_simhash.cli.records import Reader, Record, read_text_argument
+from es_simhash.cli.records import Reader, Record, piped_text, read_text_argument
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
@@ -196,11 +196,12 @@ def command(
     """
     Find all near-duplicates in INDEX within --max-distance, the nearest first.
 
-    INDEX may be a name, an alias, a pattern, or several of them separated by commas. If TEXT is -, the text comes
-    from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is in
-    --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. Without TEXT, or if it is -,
+    the text comes from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is
+    in --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
     of the input, and exits with 1 if a line failed. --lookups, --memory and --memory-file are for --input.
     """
+    text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
     if text_field and many is None:
@@ -308,8 +309,10 @@ def passages(
     Find the documents of INDEX that share passages with TEXT: quotes, excerpts, texts inside texts.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas; it needs passages (es-simhash
-    create --passages). If TEXT is -, the text comes from stdin. Places are in characters, counted from 0.
+    create --passages). Without TEXT, or if it is -, the text comes from stdin. Places are in characters, counted from
+    0.
     """
+    text = piped_text(text, file, document_id) or text
     if sum(given is not None for given in (text, file, document_id)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file and --id")
     content = None if document_id is not None else read_text_argument(text, file)

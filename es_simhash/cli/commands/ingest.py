@@ -43,6 +43,7 @@ from es_simhash.removal.files import refuse_output
 @options.text_field
 @options.format_
 @click.option("--create", is_flag=True, help="Create the index if it does not exist; needs --text-field.")
+@options.passages
 @click.option(
     "--on-duplicate",
     type=click.Choice(["tag", "skip", "replace", "none"]),
@@ -105,6 +106,7 @@ def command(
     target: Target,
     *,
     create: bool,
+    passages: bool | None,
     dry_run: bool,
     content_ids: bool,
     as_json: bool,
@@ -126,8 +128,7 @@ def command(
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
     """
     max_distance = grouping["max_distance"]
-    if create and not text_field:
-        raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
+    _check_create(text_field, create=create, passages=passages)
     if checkpoint:
         _check_checkpoint(files, skip, dry_run=dry_run)
     _check_memory_file(how["memory_file"], {"--report": report, "--checkpoint": checkpoint})
@@ -158,9 +159,8 @@ def command(
         tally.resume(start.counts)
         is_new = create and not connection.client.indices.exists(index=index)
         if is_new:
-            made = connection.simhash.create_index(
-                index, text_field=text_field, max_distance=max_distance, dry_run=dry_run
-            )
+            new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
+            made = connection.simhash.create_index(index, dry_run=dry_run, **new)
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
             saved.record_index(connection.run(read_identity(index)))
@@ -188,6 +188,13 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     if as_json:
         tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
+
+
+def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | None) -> None:
+    if create and not text_field:
+        raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
+    if passages is not None and not create:
+        raise click.UsageError("--passages needs --create; an index that exists gets them from es-simhash create")
 
 
 def _check_memory_file(path: str | None, outputs: Mapping[str, str | None]) -> None:

@@ -15,7 +15,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, error, note, print_json, print_text, to_json, visible, warn
 from es_simhash.cli.parameter_types import FINGERPRINT
-from es_simhash.cli.records import read_lines, read_text_argument
+from es_simhash.cli.records import piped_text, read_lines, read_text_argument
 from es_simhash.dashboards import build_dashboards
 from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
 from es_simhash.errors import InvalidInputError, shorten
@@ -81,7 +81,7 @@ def _check_form(
     "es-simhash query --kql --group 4711",
     "es-simhash query --lucene --only duplicates",
     'es-simhash query "the quick brown fox" --runtime-field',
-    "es-simhash query - <a.txt | curl -sXPOST localhost:9200/news/_search -Hcontent-type:application/json -d@-",
+    "es-simhash query <a.txt | curl -sXPOST localhost:9200/news/_search -Hcontent-type:application/json -d@-",
 )
 @click.argument("text", required=False)
 @click.option("--fingerprint", type=FINGERPRINT, metavar="HEX", help="Search for this fingerprint.")
@@ -143,7 +143,8 @@ def command(
     distance computes. The scheme must be the one of the index; es-simhash check prints it. The command needs a server
     only for --group-of, and for --id with a --max-distance above 3 or with an option below.
 
-    Stdout has nothing but the text to paste; remarks go to stderr. --esql prints the lookup in ES|QL. --kql and
+    Without TEXT, or if it is -, the text comes from stdin. Stdout has nothing but the text to paste; remarks go to
+    stderr. --esql prints the lookup in ES|QL. --kql and
     --lucene print text for a query bar: the candidates of the text, a --group, the --group-of a document, or --only
     one kind of documents. --runtime-field and --script-field print the script of a field that shows the distance to the
     text; with --console they add that field to the search, and --script-field then works on both products.
@@ -152,6 +153,8 @@ def command(
     line is answered as soon as no further line waits, so another program may keep the command open.
     """
     subjects = (text, fingerprint, file, document_id, group, group_of, only, lines or None)
+    text = piped_text(*subjects) or text
+    subjects = (text, *subjects[1:])
     if sum(given is not None for given in subjects) != 1:
         raise click.UsageError(
             "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of and --only"

@@ -108,10 +108,18 @@ def command(
 @click.argument("index")
 @contained_option
 @options.yes
+@options.quiet
 @grouping_option
 @options.target
 def tag(
-    index: str, contained: float | None, grouping: dict[str, Any], target: Target, *, yes: bool, as_json: bool
+    index: str,
+    contained: float | None,
+    grouping: dict[str, Any],
+    target: Target,
+    *,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """
     Show which documents of INDEX are duplicates, and of what. With --yes they are tagged.
@@ -124,11 +132,13 @@ def tag(
     with connect(target, index) as connection:
         records = connection.simhash.tag_duplicates(index, dry_run=not yes, **asked)
         with closing(records), say_if_stopped():
-            counts = show(records, by_containment=contained is not None, as_json=as_json)
+            counts = show(records, by_containment=contained is not None, as_json=as_json, is_listed=not quiet)
     tags = f", {count(counts.untagged, 'tag')} {'removed' if yes else 'to remove'}" if counts.untagged else ""
     if not as_json and yes:
         print_line(f"{count(counts.done, 'document')} tagged{tags}")
     elif not as_json:
         hint = "; pass --yes to tag them" if counts.total or counts.untagged else ""
         print_line(f"{count(counts.total, 'duplicate')} found{tags}, nothing changed{hint}")
+    elif quiet:
+        print_json({"duplicates": counts.total, "untagged": counts.untagged, "kept": dict(counts.kinds)})
     return 1 if counts.kinds else 0

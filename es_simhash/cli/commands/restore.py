@@ -77,7 +77,10 @@ def command(
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
-        print_line(counts.sentence() + dry_run_ending(is_dry=dry_run))
+        groups = (
+            ", and the group fields of others in their groups made right" if counts.actions["would restore"] else ""
+        )
+        print_line(counts.sentence() + groups + dry_run_ending(is_dry=dry_run))
         regrouped.print()
     unsettled = regrouped.complain()
     cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]

@@ -42,7 +42,8 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
     Every number is exact, because the server counts all documents. The time grows with the number of documents: about
-    two searches for every 10,000 groups. Writes nothing.
+    two searches for every 10,000 groups. Writes nothing. es-simhash report makes a page to show others, with charts and
+    texts.
     """
     with connect(target, index) as connection:
         stats = connection.simhash.stats(index, **how)
@@ -137,7 +138,7 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
     the strangest groups with the words that differ; what the presets would remove, estimated from a sample; the health
     of the fingerprints; and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to
-    the index. With --json its numbers are printed too.
+    the index. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
     from es_simhash.quality.report.figures import require_drawing  # noqa: PLC0415 -- loads XML
 

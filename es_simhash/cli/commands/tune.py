@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 @options.sample(500)
 @click.option("--compare", "schemes", metavar="SCHEME", multiple=True, help="Compare this scheme. Repeatable.")
 @options.text_field
+@click.option("--all", "all_", is_flag=True, help="Also print each scheme and distance by bits alone, by kind of edit.")
 @options.target
-def command(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
+def command(index: str, target: Target, *, all_: bool, as_json: bool, **how: Any) -> int:
     """
     Recommend a preset for the texts of INDEX.
 
@@ -47,14 +48,42 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
-        _show(found, index)
+        _show(found, index, all_=all_)
     for reason in found.reasons:
         warn(reason)
     return 1 if found.reasons else 0
 
 
-def _show(found: Tuning, index: str) -> None:
+def _show(found: Tuning, index: str, *, all_: bool) -> None:
     note(f"{found.index}: {found.sampled:,} of {count(found.documents, 'text')} drawn")
+    if found.recommended is not None:
+        print_line(
+            f"recommended: {found.recommended} (es-simhash find {shlex.quote(index)} --preset {found.recommended} ...)"
+        )
+    print_table(
+        [
+            *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),
+            *("#recall above 0.8", "#wrong letters", "#candidates", "#milliseconds"),
+        ],
+        [
+            (
+                *(each.preset, each.max_distance, each.similarity),
+                *map(_share, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
+                *(each.candidates, each.milliseconds),
+            )
+            for each in found.presets
+        ],
+        title="presets, after verification. wrong letters: recall of copies in which 2 % of the letters are wrong",
+    )
+    if all_:
+        _show_schemes(found)
+    else:
+        note("--all also shows each scheme and distance by bits alone, by kind of edit")
+    for line in found.notes:
+        note(f"note: {line}")
+
+
+def _show_schemes(found: Tuning) -> None:
     kinds = list(found.copies)
     print_table(
         ["edit", "#copies", "#similarity"],
@@ -74,27 +103,6 @@ def _show(found: Tuning, index: str) -> None:
         "other in the index whose texts are 80 % the same; unrelated: unrelated documents to expect in each lookup",
         keys=2,
     )
-    print_table(
-        [
-            *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),
-            *("#recall above 0.8", "#wrong letters", "#candidates", "#milliseconds"),
-        ],
-        [
-            (
-                *(each.preset, each.max_distance, each.similarity),
-                *map(_share, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
-                *(each.candidates, each.milliseconds),
-            )
-            for each in found.presets
-        ],
-        title="presets, after verification. wrong letters: recall of copies in which 2 % of the letters are wrong",
-    )
-    for line in found.notes:
-        note(f"note: {line}")
-    if found.recommended is not None:
-        print_line(
-            f"recommended: {found.recommended} (es-simhash find {shlex.quote(index)} --preset {found.recommended} ...)"
-        )
 
 
 def _share(value: float | None) -> str:

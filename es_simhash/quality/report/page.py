@@ -231,11 +231,14 @@ def _sentence(report: IndexReport, say: Speech) -> str:
     stats = report.stats
     if not stats.documents:
         return say("sentence_empty")
+    rule = say("list_mark").join(_grouping(each, say) for each in stats.grouping)
+    words = {"documents": stats.documents, "by_rule": say("by_rule", rule=rule) if rule else ""}
     if lost := [each.values["documents"] for each in report.diagnosis.findings if each.kind == "lost_canonicals"]:
-        return say("sentence_lost", share=say.percent(stats.share), documents=stats.documents, number=lost[0])
+        return say("sentence_lost", share=say.percent(stats.share), number=lost[0], **words)
     if stats.duplicates:
-        return say("sentence", share=say.percent(stats.share), documents=stats.documents)
-    return say("sentence_ungrouped" if stats.ungrouped and stats.ungrouped == stats.fingerprinted else "sentence_none")
+        return say("sentence", share=say.percent(stats.share), **words)
+    is_ungrouped = stats.ungrouped and stats.ungrouped == stats.fingerprinted
+    return say("sentence_ungrouped" if is_ungrouped else "sentence_none", **words)
 
 
 def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
