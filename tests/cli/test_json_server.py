@@ -43,10 +43,12 @@ def test_every_answer_is_json(run, index, server, tmp_path):
     )
     (tmp_path / "pairs.tsv").write_text("id1\tid2\tjaccard\na\tb\t0.9\n")
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    server.request("PUT", f"/_index_template/{index}", {"index_patterns": [f"{index}-later"]})
     commands = [
         ["create", index, "-t", "body", "-d", "12", "--passages"],
         ["ingest", index, tmp_path / "news.jsonl", "--no-verify"],
         ["check", index],
+        ["index-template", index, "-t", "body"],
         ["find", index, TEXT],
         ["passages", index, TEXT],
         ["setup", index, "--yes"],
@@ -83,10 +85,13 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["remove-fields", index, "--yes"],
     ]
     assert {each[0] for each in commands} == {*COMMANDS} - ELSEWHERE
-    for each in commands:
-        answer = run(*each, "--json")
-        server.request("POST", f"/{index}/_refresh", missing_ok=True)
-        assert _check(answer, 0)[1], each
+    try:
+        for each in commands:
+            answer = run(*each, "--json")
+            server.request("POST", f"/{index}/_refresh", missing_ok=True)
+            assert _check(answer, 0)[1], each
+    finally:
+        server.request("DELETE", f"/_index_template/{index}")
 
 
 def test_every_failure_is_json(run, news, index, server, tmp_path):
