@@ -441,10 +441,7 @@ def record_text_fields(context: Context, targets: dict[str, Target], names: Sequ
 
 
 def record_strings(context: Context, targets: dict[str, Target], name: str) -> Flow[None]:
-    """
-    Record that every document of index *name* has the signed copy as a string, so that scripts may read it.
-    A user who may not change the mapping gets a warning in the log: lookups stay exact, and use no scripts.
-    """
+    """Record that every document of *name* has the signed copy as a string; log a warning where that is forbidden."""
     try:
         yield from record_settings(context, targets, name, value_type="string")
     except Exception as error:
