@@ -219,15 +219,14 @@ def test_the_search_template(request):
     assert [hit["_id"] for hit in found["hits"]["hits"]] == ["near"]
 
 
-def test_quality(request):
+def test_quality(opensearch):
     """In order, on a real OpenSearch, with its own client."""
-    server = get_server(request, "opensearch")
-    server.remove("news")
+    opensearch.remove("news")
     try:
         for block in blocks("docs/quality.md", "python"):
-            run(adapt(block, server), {})
+            run(adapt(block, opensearch), {})
     finally:
-        server.remove("news")
+        opensearch.remove("news")
 
 
 def test_the_table_of_presets():
