@@ -2,6 +2,7 @@
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
+from .distinct.page import DistinctHit, DistinctPage, Similar
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -76,6 +77,8 @@ __all__ = [
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",
+    "DistinctHit",
+    "DistinctPage",
     "DuplicateResult",
     "EmbeddedServerError",
     "FollowReport",
@@ -119,6 +122,7 @@ __all__ = [
     "Setup",
     "SimHashClient",
     "SimHashError",
+    "Similar",
     "Size",
     "Stats",
     "Table",
