@@ -3,6 +3,7 @@ from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
 from .distinct.page import DistinctHit, DistinctPage, Similar
+from .distinct.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -79,6 +80,8 @@ __all__ = [
     "Boilerplate",
     "DistinctHit",
     "DistinctPage",
+    "DistinctTexts",
+    "Dropped",
     "DuplicateResult",
     "EmbeddedServerError",
     "FollowReport",
@@ -127,6 +130,7 @@ __all__ = [
     "Stats",
     "Table",
     "TemplateChange",
+    "TextGroup",
     "Verification",
     "WorkerError",
     "Written",
@@ -143,6 +147,7 @@ __all__ = [
     "build_query_bar",
     "build_search_template",
     "distinct",
+    "distinct_texts",
     "document_fields",
     "estimate_size",
     "estimated_cosine",

@@ -70,7 +70,7 @@ def check_countable(aggregations: Mapping[str, Any]) -> None:
 
 
 def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *aggregations* so that terms have all their values: which are the largest is seen when they are counted."""
+    """Return *aggregations* so that terms have all their values: counting shows which are the largest."""
     wanted = {}
     for name, each in aggregations.items():
         terms = each.get("terms")

@@ -25,6 +25,9 @@ MOST_SHOWN = 10_000
 _QUERY = ("query", "post_filter", "runtime_mappings")
 _SHOWN = ("_source", "fields", "highlight", "track_scores")
 _AGGREGATIONS = ("aggs", "aggregations")
+# What servers answer as the sort value of a document without the field.
+_MISSING = (None, "Infinity", "-Infinity", 0, *(sign * 2**bits for sign in (-1, 1) for bits in (31, 63)))
+_MISSING += (2**31 - 1, 2**63 - 1, 2**64 - 1)
 _NO_ORDER = ("_doc", "_shard_doc")
 
 
@@ -158,7 +161,18 @@ class DistinctSearch:
         if place.before is not None:
             shown["search_after"] = list(place.before)
         doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
-        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, "track_total_hits": False}
+        counts = place.before is not None and self._may_skip(place.before[0])
+        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, "track_total_hits": counts}
+
+    def _may_skip(self, value: Any) -> bool:
+        """
+        Return whether OpenSearch might leave documents without the sort field out behind *value*, unless it counts.
+        It skips shards by their least and largest values, as if what stands for a missing one were beyond all shards.
+        """
+        first = self._sort[0]
+        asked = next(iter(first.values())) if isinstance(first, Mapping) else None
+        missing = asked.get("missing", "_last") if isinstance(asked, Mapping) else "_last"
+        return value in _MISSING or missing not in ("_first", "_last")
 
     def matching(self, *filters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the query for the hits that match *filters* too, with their scores."""
