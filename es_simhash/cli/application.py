@@ -83,14 +83,18 @@ _BESIDE = {
     "explain": "evaluate",
     "history": "plan",
     "index-template": "create",
+    "mapping": "create",
     "pairs": "groups",
     "passages": "find",
     "pipeline": "create",
+    "reconcile": "groups",
     "remove-fields": "create",
     "report": "stats",
     "review": "plan",
+    "serve": "demo",
+    "setup": "backfill",
     "size": "tune",
-    "tag": "reconcile",
+    "tag": "groups",
 }
 
 FAILED = 1
