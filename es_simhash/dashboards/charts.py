@@ -64,9 +64,8 @@ def fill(part: Any, values: Mapping[str, Any]) -> Any:
 class ChartWords:
     """
     The words of the charts over time, by source, by size and by distance.
-
-    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands
-    between a part and its whole, with its blanks.
+    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands between
+    a part and its whole, with its blanks.
     """
 
     duplicates: str = "duplicates"

@@ -36,7 +36,6 @@ _INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
 def index_pattern(subject: Subject) -> dict[str, Any]:
     """
     Return the data view (in Dashboards: index pattern), with formats that turn fields into links.
-
     A group or a canonical leads to the dashboard of that group, a fingerprint to the documents that have it.
     """
     fields = subject.fields
@@ -64,9 +63,8 @@ def _link(subject: Subject, field: str) -> dict[str, Any]:
 def group_link(subject: Subject, field: str, value: str) -> str:
     """
     Return the address of the dashboard *one group*, with all of time and a filter: *field* has *value*.
-
-    It begins with ``../app``, which is right below any base path and in any space. *value* is put into quotes as
-    it is, so a ``'`` or ``!`` in it ends the address early; the products write all other characters as escapes.
+    It begins with ``../app``, which is right below any base path and in any space. *value* is put into quotes as it is,
+    so a ``'`` or ``!`` in it ends the address early; the products write all other characters as escapes.
     """
     where = f"index:'{subject.id_of('index-pattern')}',key:'{field}',params:(query:'{value}')"
     meta = f"alias:!n,disabled:!f,negate:!f,type:phrase,{where}"
@@ -321,7 +319,6 @@ def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
 
 
 def _about_numbers(subject: Subject) -> str:
-    """Return what stands beside the charts."""
     names = {"duplicates": "Duplicates", "canonicals": "Canonicals", "without": "Without fingerprint"}
     links = " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items())
     hidden = (
@@ -336,7 +333,6 @@ def _about_numbers(subject: Subject) -> str:
 
 
 def _about_group(subject: Subject) -> str:
-    """Return what stands above the documents of one group."""
     return str(fill(read_text("about_group.md"), subject.values | {"id_of_overview": subject.id_of("overview")}))
 
 

@@ -83,7 +83,6 @@ def _read_sample(texts: Sequence[str]) -> Sample:
 def _count_grams(sample: Sequence[Codes], *, least: int, least_share: float) -> _GramCounts:
     """
     Return the grams of at least *least*, and of at least the share *least_share*, of the counted documents.
-
     Hashes the texts four times. Memory: 4 bytes for each character, and 16 for each that many texts share.
     """
     is_shared = _shared_by(sample, max(least, int(least_share * len(sample))))

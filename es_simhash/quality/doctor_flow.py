@@ -35,9 +35,8 @@ def diagnose(
 ) -> Flow[Diagnosis]:
     """
     Return the faults of the fingerprints of *index*, and notes about them; write nothing.
-
-    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
-    about fifteen more.
+    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
+    fifteen more.
     """
     check_sample(sample)
     check_seed(seed)

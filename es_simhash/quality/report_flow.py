@@ -44,9 +44,8 @@ Why = dict[str, list[WhyShown]]
 class _Groups:
     """
     Chooses groups of *index*, and reads their documents.
-
-    *texts*: fields of the text; empty to read no texts.
-    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
+    *texts*: fields of the text; empty to read no texts. *clauses*: queries that the documents of a group must match;
+    its canonical is shown in any case.
     """
 
     index: Index
@@ -216,9 +215,8 @@ class ReportOptions(StatsOptions):
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
     """
     Return the report about *index*; *version* is that of this library.
-
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a
-    lookup for each of up to 200 documents.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
+    for each of up to 200 documents.
     """
     at = now()
     resolved = yield from resolve_index(context, index)

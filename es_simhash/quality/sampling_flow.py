@@ -29,7 +29,6 @@ _PAGE = 1_000
 
 
 def check_sample(sample: Any) -> int:
-    """Return *sample*, a number of documents, or raise if it is not 1 to 10,000."""
     return check_count("sample", sample, 1, LARGEST_SAMPLE)
 
 
@@ -50,9 +49,8 @@ def sample_documents(
 ) -> Flow[tuple[Hits, list[Gap]]]:
     """
     Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
-
-    The same seed returns the same documents while the index does not change. Fewer documents are returned if
-    fewer match, or if the ``max_result_window`` of the index is smaller than *size*.
+    The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
+    match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
@@ -117,13 +115,10 @@ def read_real_pairs(
 ) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
     """
     Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
-
-    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the
-    index.
-    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
-    *sampled*: keys and texts, drawn at random. *max_distance*: in bits, inclusive.
-    *seed*: chooses which documents are compared where one has many near it.
-    *clauses*: queries that the documents near the sampled ones must match.
+    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
+    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them. *sampled*: keys and
+    texts, drawn at random. *max_distance*: in bits, inclusive. *seed*: chooses which documents are compared where one
+    has many near it. *clauses*: queries that the documents near the sampled ones must match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]

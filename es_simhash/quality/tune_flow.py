@@ -50,9 +50,8 @@ def tune(
 ) -> Flow[tuning.Tuning]:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
-
-    The index does not need the fields of this library; without them, the caller must name the text field.
-    An index that does not exist raises IncompleteSearchError.
+    The index does not need the fields of this library; without them, the caller must name the text field. An index that
+    does not exist raises IncompleteSearchError.
     """
     check_sample(sample)
     check_seed(seed)

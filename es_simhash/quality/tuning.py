@@ -39,9 +39,8 @@ _RELATED = 0.5
 class Edited:
     """
     A sample of texts and edited copies of them.
-
-    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the
-    shingle Jaccard similarity of the two.
+    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the shingle
+    Jaccard similarity of the two.
     """
 
     originals: tuple[str, ...]
@@ -75,13 +74,10 @@ def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = E
 class SchemeFigures:
     """
     What a scheme finds at a distance, in bits, before verification.
-
-    *recall*: share of the edited copies within the distance; ``None`` without copies. *by_edit*: the same by kind
-    of edit.
-    *unrelated*: how many unrelated documents of the whole index are expected within the distance of a text.
-    *precision*: share of the real pairs within the distance whose texts are at least 80 % the same, so what the
-    bits alone would get right; ``None`` if no such pair was seen.
-    *pairs*: how many pairs were compared for the precision.
+    *recall*: share of the edited copies within the distance; ``None`` without copies. *by_edit*: the same by kind of
+    edit. *unrelated*: how many unrelated documents of the whole index are expected within the distance of a text.
+    *precision*: share of the real pairs within the distance whose texts are at least 80 % the same, so what the bits
+    alone would get right; ``None`` if no such pair was seen. *pairs*: how many pairs were compared for the precision.
     """
 
     scheme: str
@@ -97,14 +93,11 @@ class SchemeFigures:
 class PresetFigures:
     """
     What a preset finds, verified.
-
-    *recall*: share of the edited copies that it reports. *noise_recall*: the same for copies with 2 % wrong
-    letters.
-    *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone
-    costs.
-    *unrelated*: documents expected to be fetched for verification and dropped, at each lookup.
-    *candidates*, *milliseconds*: the planner's estimate for a lookup; ``None`` without an index.
-    *recall_similar*: recall among the copies that share 80 % of their shingles with the original; ``None`` without any.
+    *recall*: share of the edited copies that it reports. *noise_recall*: the same for copies with 2 % wrong letters.
+    *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone costs.
+    *unrelated*: documents expected to be fetched for verification and dropped, at each lookup. *candidates*,
+    *milliseconds*: the planner's estimate for a lookup; ``None`` without an index. *recall_similar*: recall among the
+    copies that share 80 % of their shingles with the original; ``None`` without any.
     """
 
     preset: str
@@ -123,12 +116,10 @@ class PresetFigures:
 class Tuning(Tabular):
     """
     Figures for texts like those of an index, and the recommended preset.
-
-    *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean
-    similarity.
-    *presets*: each measured with the preset's scheme, whatever scheme the index has.
-    *recommended*: what :func:`recommend` chose; ``None`` without copies.
-    *reasons*: why some documents could not be drawn or counted; empty if all could.
+    *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean similarity.
+    *presets*: each measured with the preset's scheme, whatever scheme the index has. *recommended*: what
+    :func:`recommend` chose; ``None`` without copies. *reasons*: why some documents could not be drawn or counted; empty
+    if all could.
     """
 
     index: str
@@ -143,7 +134,6 @@ class Tuning(Tabular):
     reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         return asdict(self)
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -173,7 +163,6 @@ class Tuning(Tabular):
         return [*sheets, Sheet("Notes", notes)] if notes else sheets
 
     def _curve(self, scheme: str) -> Html:
-        """Return the recall of edited copies and the precision of real pairs as lines."""
         figures = sorted((each for each in self.schemes if each.scheme == scheme), key=attrgetter("max_distance"))
         lines = {name: [getattr(each, name) for each in figures] for name in ("recall", "precision")}
         return draw_shares(f"{scheme}, by distance alone", [each.max_distance for each in figures], lines)
@@ -193,11 +182,9 @@ def measure_scheme(
 ) -> list[SchemeFigures]:
     """
     Return what *scheme*, which takes text, finds at each of :data:`DISTANCES`.
-
-    *documents*: documents in the whole index, for what a lookup there would return.
-    *pairs*: pairs that the index has with this scheme; by default those that the sampled texts have among
-    themselves.
-    *near*: what :func:`near_in_sample` gave for this scheme.
+    *documents*: documents in the whole index, for what a lookup there would return. *pairs*: pairs that the index has
+    with this scheme; by default those that the sampled texts have among themselves. *near*: what :func:`near_in_sample`
+    gave for this scheme.
     """
     near = near or near_in_sample(edited, scheme)
     distance = _distances(edited, scheme)
@@ -270,7 +257,6 @@ def note_noise(pairs: RealPairs) -> str | None:
 
 
 def note_scripts(scripts: Scripts) -> str:
-    """Return what to know about texts in both scripts of Chinese."""
     return (
         f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
         f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "

@@ -75,7 +75,6 @@ class Connection:
 
     @contextmanager
     def open(self) -> Iterator[tuple[Any, Dialect]]:
-        """Open a client, and close it at the end."""
         client, _ = open_client(self.server, self.login.headers, self.index)
         try:
             yield client, find_dialect(client)
@@ -113,7 +112,6 @@ def refuse_unknown(options: Mapping[str, str], *groups: str) -> None:
 
 
 def read_list(options: Mapping[str, str], name: str) -> list[str]:
-    """Return the parts of an option between commas."""
     return [part.strip() for part in options.get(name, "").split(",") if part.strip()]
 
 
@@ -221,7 +219,6 @@ class _Writer(DataSourceArrowWriter):
     skips: bool
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write the documents of a task, and return what became of them."""
         done = Written()
         with self.connection.open() as (client, dialect):
             for batch in iterator:
@@ -295,7 +292,6 @@ class _Writer(DataSourceArrowWriter):
         return fields
 
     def _check(self) -> Flow[None]:
-        """Refuse to go on where the index has another scheme or grouping now."""
         if self.grouping is not None:
             yield from check_recorded(
                 self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
@@ -366,8 +362,6 @@ def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass
 class _Slice(InputPartition):
-    """One slice of an index."""
-
     number: int
     view: View | None
 
@@ -396,7 +390,6 @@ class _Reader(DataSourceReader):
         refuse_hidden_fields(resolved.mappings, self.columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the documents of a slice, page by page."""
         assert isinstance(partition, _Slice)  # noqa: S101 -- what partitions() returned
         with self.connection.open() as (client, dialect):
             for hits in stream(self._read(partition), client, dialect):

@@ -95,7 +95,6 @@ def command(
 
 
 def _recorded(*, text_field: tuple[str, ...], max_distance: int | None, **_: Any) -> str:
-    """Return what would be recorded, of what is given."""
     parts = [f"the text fields {', '.join(text_field)}"] if text_field else []
     parts += [] if max_distance is None else [f"the distance {max_distance}"]
     return f", and record {' and '.join(parts)}" if parts else ""
@@ -283,7 +282,6 @@ def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool
 
 
 def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:
-    """Return Dev Tools text that stores *pipeline* and lets *index* use it."""
     settings = to_json({"index.final_pipeline": name}, indent=2)
     return f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\nPUT {index}/_settings\n{settings}"
 

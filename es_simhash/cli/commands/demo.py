@@ -78,7 +78,6 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
 
 @contextmanager
 def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Server]:
-    """Give the server of the user, or start one and stop it at the end."""
     if url is not None:
         yield Server(url, product, is_insecure=is_insecure)
         return
@@ -126,7 +125,6 @@ def _find_by_part(simhash: SimHashClient, index: str, report: Report) -> list[st
 def _story(
     report: Report, documents: Sequence[Document], found: dict[str, int | None], by_part: Sequence[str]
 ) -> Iterator[RenderableType]:
-    """Yield the parts that the demo shows, from top to bottom."""
     from rich.rule import Rule  # noqa: PLC0415 -- slow to import
     from rich.text import Text  # noqa: PLC0415
 

@@ -97,7 +97,6 @@ def _show(group: Group, lines: Lines) -> None:
 
 
 def _source(document: NearDup) -> list[str | Value]:
-    """Return the fields of a document that were asked for, for the end of its line."""
     if document.source is None:
         return []
     return ["  ", Value("fields", json.dumps(document.source, ensure_ascii=False))]
