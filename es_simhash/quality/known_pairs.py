@@ -143,7 +143,7 @@ class RealPairs:
     Pairs that an index really has, each of a sampled document and one near it; parallel arrays.
     *distance*: in bits. *similarity*: shingle Jaccard. *weight*: for how many pairs it stands; more than 1 where only
     some of the documents near one were compared. *sampled*: position of the sampled document in the sample. *letters*:
-    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`.
+    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for.
     """
 
     distance: NDArray[np.int64]
