@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
-from es_simhash.lookup.memory_file import MemoryFile
 from es_simhash.lookup.memory_operations_flow import (
     Page,
     Resident,
@@ -35,13 +34,12 @@ from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, ef
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
 from es_simhash.lookup.search_flow import Subject
-from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import Compute, Flow, Index, status_of
+from es_simhash.transport.protocol import Compute, Flow, status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
 
 if TYPE_CHECKING:
@@ -87,28 +85,18 @@ class Snapshot:
     Cost: one search for each 45,000 documents.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        index: Index,
-        *,
-        max_distance: int,
-        memory_bytes: int,
-        filter: Sequence[Mapping[str, Any]] = (),
-        routing: str | None = None,
-        file: MemoryFile | None = None,
-    ) -> None:
+    def __init__(self, subject: Subject, request: LookupRequest) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
-        self._context = context
-        self._index = index
-        self._fields = Fields(context.prefix)
-        self._memory_bytes = memory_bytes
-        self._max_distance = max_distance
-        self._filter = list(filter)
-        self._options = {} if routing is None else {"routing": routing}
-        self._table = FingerprintTable(max_distance)
-        self._file = file
+        self._subject = subject
+        self._context = subject.context
+        self._index = subject.index
+        self._fields = Fields(subject.context.prefix)
+        self._request = request
+        self._memory_bytes = request.most_bytes
+        self._max_distance = effective_distance(subject.settings, subject.options)
+        self._filter = check_filter(subject.options.filter)
+        self._table = FingerprintTable(self._max_distance)
         self._view: View | None = None
         self._used = 0.0
 
@@ -118,15 +106,15 @@ class Snapshot:
     def near(self, fingerprints: Sequence[int]) -> Near:
         return self._table.near(as_array(fingerprints))
 
-    def load(self, settings: IndexSettings) -> Flow[None]:
-        """Open the point in time and read all fingerprints; raise SettingsChanged if *settings* have changed."""
-        resident = None if self._file is None else (yield from self._load_file(self._file, settings))
+    def load(self) -> Flow[None]:
+        """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
+        resident = None if self._request.memory_file is None else (yield from self._load_file())
         started = self._context.clock()
         try:
-            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
                 yield from check_shards(self._index)
-                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
         except IncompleteSearchError as error:
             raise ResidentError("answer", error.reasons[0]) from error
         except Exception as error:
@@ -136,7 +124,7 @@ class Snapshot:
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
         since = self._context.clock() - started
-        yield from confirm(self._context, self._index, settings=settings, after_seconds=since)
+        yield from confirm(self._context, self._index, settings=self._subject.settings, after_seconds=since)
         documents = yield from self._count(self._view)
         check_fits(documents, self._max_distance, self._memory_bytes)
         if resident is None:
@@ -146,16 +134,10 @@ class Snapshot:
             self._table = resident.table
             yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
 
-    def _load_file(self, file: MemoryFile, settings: IndexSettings) -> Flow[Resident]:
-        """Read the fingerprints of *file*, and of all operations since; leave them to the next call."""
-        resident = Resident(
-            self._context,
-            self._index,
-            max_distance=self._max_distance,
-            memory_bytes=self._memory_bytes,
-            by_number=settings.allows_scripts,
-            file=file,
-        )
+    def _load_file(self) -> Flow[Resident]:
+        """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
+        settings, most = self._subject.settings, self._max_distance
+        resident = Resident(self._context, self._index, settings, max_distance=most, request=self._request)
         try:
             yield from resident.load()
         except Exception as error:
@@ -309,18 +291,9 @@ class MemoryLookups:
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
     def _load(self, subject: Subject, *, is_last: bool = False) -> Flow[None]:
-        options = subject.options
-        snapshot = Snapshot(
-            subject.context,
-            subject.index,
-            max_distance=effective_distance(subject.settings, options),
-            memory_bytes=self._request.most_bytes,
-            filter=check_filter(options.filter),
-            routing=options.routing,
-            file=self._request.file(subject.context.prefix, subject.settings),
-        )
+        snapshot = Snapshot(subject, self._request)
         try:
-            yield from snapshot.load(subject.settings)
+            yield from snapshot.load()
         except BaseException as error:
             yield from snapshot.close()
             if not isinstance(error, ResidentError):
