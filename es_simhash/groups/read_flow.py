@@ -135,12 +135,7 @@ BUCKETS = 1_000
 
 
 def read_all(
-    context: Context,
-    index: Index,
-    table: Table,
-    query: Mapping[str, Any] | None = None,
-    *,
-    leave: Collection[str] = (),
+    context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
 ) -> Flow[None]:
     """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
 
@@ -281,11 +276,7 @@ def lost_canonicals(
 
 
 def read_texts(
-    index: Index,
-    table: Table,
-    places: Sequence[int],
-    text_fields: Mapping[str, Sequence[str]],
-    measure: TextMeasure,
+    index: Index, table: Table, places: Sequence[int], text_fields: Mapping[str, Sequence[str]], measure: TextMeasure
 ) -> Flow[Texts]:
     """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
     import numpy as np  # noqa: PLC0415
@@ -312,11 +303,7 @@ def read_texts(
 
 
 def _add(
-    store: TextStore,
-    numbers: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    rows: Mapping[int, Row],
-    found: FoundTexts,
+    store: TextStore, numbers: NDArray[np.int64], lengths: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts
 ) -> None:
     texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
     places = list(texts)
@@ -343,12 +330,7 @@ def read_content(hit: Mapping[str, Any], grouping: Grouping, text_fields: TextFi
 
 
 def fetch_contents(
-    index: Index,
-    wanted: Sequence[Key],
-    *,
-    grouping: Grouping,
-    text_fields: TextFields,
-    patience: Patience,
+    index: Index, wanted: Sequence[Key], *, grouping: Grouping, text_fields: TextFields, patience: Patience
 ) -> Flow[dict[Key, Content]]:
     """
     Return what each *wanted* document is compared by, without documents that are gone.

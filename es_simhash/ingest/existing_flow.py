@@ -39,8 +39,11 @@ class Asked:
 
     fingerprints: Sequence[int]
     batch: Batch | None
-    calls: Sequence[Call]
     by_table: bool = False
+
+    @property
+    def calls(self) -> list[Call]:
+        return [self.batch.call()] if self.batch else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,19 @@ class ExistingLookup:
 
     def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
-        wanted = _fingerprints_of(items)
-        return (yield from self._ask(wanted)) if wanted else None
+        fingerprints = _fingerprints_of(items)
+        if not fingerprints:
+            return None
+        if self._is_worth_it():
+            yield from self._load()
+        resident = self._resident
+        if resident is None:
+            self._asked += len(fingerprints)
+            return Asked(fingerprints, self._group_lookups.batch(fingerprints))
+        near = yield Compute(resident.near, (fingerprints,))
+        with_near = [each for each in fingerprints if each in near]
+        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
+        return Asked(fingerprints, batch, by_table=True)
 
     def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[Existing]:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
@@ -132,19 +146,6 @@ class ExistingLookup:
         batch = self._group_lookups.batch(wanted)
         answer = yield from attempt(batch.call())
         return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
-
-    def _ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
-        if self._is_worth_it():
-            yield from self._load()
-        resident = self._resident
-        if resident is None:
-            self._asked += len(fingerprints)
-            whole = self._group_lookups.batch(fingerprints)
-            return Asked(fingerprints, whole, [whole.call()])
-        near = yield Compute(resident.near, (fingerprints,))
-        with_near = [each for each in fingerprints if each in near]
-        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
-        return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""

@@ -17,18 +17,6 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
-from es_simhash.lookup.memory_operations_flow import (
-    Page,
-    Resident,
-    as_array,
-    broken_query,
-    check_fits,
-    check_memory,
-    fingerprint_terms,
-    read_aggregations,
-    read_fingerprints,
-    read_ranges,
-)
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
@@ -104,7 +92,7 @@ class Snapshot:
         return len(self._table)
 
     def near(self, fingerprints: Sequence[int]) -> Near:
-        return self._table.near(as_array(fingerprints))
+        return self._table.near(reading.as_array(fingerprints))
 
     def load(self) -> Flow[None]:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
@@ -126,7 +114,7 @@ class Snapshot:
         since = self._context.clock() - started
         yield from confirm(self._context, self._index, settings=self._subject.settings, after_seconds=since)
         documents = yield from self._count(self._view)
-        check_fits(documents, self._max_distance, self._memory_bytes)
+        reading.check_fits(documents, self._max_distance, self._memory_bytes)
         if resident is None:
             yield from self._read(self._view, spans(documents))
         else:
@@ -134,10 +122,10 @@ class Snapshot:
             self._table = resident.table
             yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
 
-    def _load_file(self) -> Flow[Resident]:
+    def _load_file(self) -> Flow[reading.Resident]:
         """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
         settings, most = self._subject.settings, self._max_distance
-        resident = Resident(self._context, self._index, settings, max_distance=most, request=self._request)
+        resident = reading.Resident(self._context, self._index, settings, max_distance=most, request=self._request)
         try:
             yield from resident.load()
         except Exception as error:
@@ -151,7 +139,7 @@ class Snapshot:
         """Return how many documents have a fingerprint; refuse those that have only block terms."""
         name = self._fields.fingerprint
         answer = yield from self._search(view, self._body({"exists": {"field": name}}, track_total_hits=True))
-        broken = yield from self._search(view, self._body(broken_query(self._fields), size=1))
+        broken = yield from self._search(view, self._body(reading.broken_query(self._fields), size=1))
         if broken["hits"]["hits"]:
             raise ResidentError("fingerprint")
         return int(answer["hits"]["total"]["value"])
@@ -166,8 +154,8 @@ class Snapshot:
     def _read(self, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None) -> Flow[None]:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
         name = self._fields.fingerprint
-        terms = {"fingerprints": fingerprint_terms(name)}
-        yield from read_ranges(
+        terms = {"fingerprints": reading.fingerprint_terms(name)}
+        yield from reading.read_ranges(
             wanted,
             calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms)) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
@@ -175,26 +163,26 @@ class Snapshot:
         )
         self._used = self._context.clock()
 
-    def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[Page[Span]]:
+    def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[reading.Page[Span]]:
         """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
         pages = [self._page(view, each, answer) for each, answer in zip(asked, answers, strict=True)]
-        check_memory(self._table, self._memory_bytes)
+        reading.check_memory(self._table, self._memory_bytes)
         return pages
 
-    def _page(self, view: View, asked: Span, answer: Any) -> Page[Span]:
+    def _page(self, view: View, asked: Span, answer: Any) -> reading.Page[Span]:
         if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
             raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
             raise as_fault(answer, "search")
-        found = None if isinstance(answer, Exception) else read_aggregations(answer, "search")
+        found = None if isinstance(answer, Exception) else reading.read_aggregations(answer, "search")
         if found is None:
-            return Page(asked, again=[asked], is_refused=True)
+            return reading.Page(asked, again=[asked], is_refused=True)
         view.note(answer)
         digits = [each["key"] for each in found["fingerprints"]["buckets"]]
-        values = read_fingerprints(digits)
+        values = reading.read_fingerprints(digits)
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        return Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
+        return reading.Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
 
     def hits(self, body: Mapping[str, Any]) -> Flow[Hits | None]:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""

@@ -170,13 +170,7 @@ class Resident:
     """
 
     def __init__(
-        self,
-        context: Context,
-        index: Index,
-        settings: IndexSettings,
-        *,
-        max_distance: int,
-        request: LookupRequest,
+        self, context: Context, index: Index, settings: IndexSettings, *, max_distance: int, request: LookupRequest
     ) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 

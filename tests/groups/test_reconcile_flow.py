@@ -88,7 +88,7 @@ def test_undisturbed(since):
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(since, failure, is_late):
-    """A busy server is waited for where documents are written or counted. Else it comes out; a new run ends the work."""
+    """A busy server is waited for where documents are written or counted; else it comes out, and a run ends it."""
     for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
         store = filled()
         before = store.sequence
