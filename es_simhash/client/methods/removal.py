@@ -35,15 +35,10 @@ class RemovalMethods(SyncBase):
         now were read and are similar enough. The lines are ordered by similarity, smallest first. See docs/removal.md.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
             path:
                 Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
                 an archive.
-            options:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             GuardRailError: If more would be removed than *max_share*; then there is no file.
@@ -59,6 +54,8 @@ class RemovalMethods(SyncBase):
         path: str | os.PathLike[str],
         *,
         archive: str | os.PathLike[str],
+        decisions: str | os.PathLike[str] | None = None,
+        sha256: str | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
@@ -76,12 +73,16 @@ class RemovalMethods(SyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            decisions:
+                File that the review page has made: the documents that it names are kept, and the archive says who
+                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
+            sha256:
+                Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
                 As for :meth:`restore`.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
@@ -89,7 +90,15 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.apply_flow import apply_removal
 
-        flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped, dry_run=dry_run)
+        flow = apply_removal(
+            path,
+            archive,
+            context=self._context,
+            on_regrouped=on_regrouped,
+            dry_run=dry_run,
+            decisions=decisions,
+            sha256=sha256,
+        )
         return self._stream(flow, progress)
 
     def tag_duplicates(
@@ -114,8 +123,7 @@ class RemovalMethods(SyncBase):
             contained:
                 As for :meth:`plan_removal`: tag instead the documents that add nothing to another one. The tag is the
                 field ``simhash.contained_in``, and tags that are right no longer are removed.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
@@ -157,8 +165,7 @@ class RemovalMethods(SyncBase):
                 Is called at the end with the names of indices that are grouped together, and with what was done to
                 their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
                 that could not be made right.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
