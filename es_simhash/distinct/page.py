@@ -57,14 +57,17 @@ class DistinctHit:
 
     @property
     def id(self) -> str:
+        """``_id`` of the hit."""
         return self.hit["_id"]  # type: ignore[no-any-return]
 
     @property
     def index(self) -> str:
+        """Its concrete index."""
         return self.hit["_index"]  # type: ignore[no-any-return]
 
     @property
     def source(self) -> Mapping[str, Any] | None:
+        """``_source`` of the hit, as far as it was asked for."""
         return self.hit.get("_source")
 
     def to_dict(self) -> dict[str, Any]:

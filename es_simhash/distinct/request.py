@@ -57,10 +57,10 @@ class DistinctOptions:
     """
 
     by: Literal["group"] | int = option("group", _check_by)
-    size: int = option(10, Count(1, LARGEST_PAGE))
+    size: int = option(10, Count(1, LARGEST_PAGE), "N", "Show at most N hits.")
     total: bool = False
     counts: Literal["groups"] | None = option(None, lambda name, value: check_choice(name, value, ("groups", None)))
-    similar: int = option(0, Count(0, 99))
+    similar: int = option(0, Count(0, 99), "N", "Show N of the documents that each hit stands for.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -71,21 +71,24 @@ class DistinctOptions:
 @dataclass(frozen=True, slots=True)
 class Place:
     """
-    How far the hits of a search were read: those before *run*, and these of the hits that tie in it.
-    *before*: sort values of the last hit before the run; ``None`` at the beginning. *key*: those of the run. *shown*:
-    fingerprints of the hits that were shown, where distances decide.
+    How far the hits of a search were read: to a run of hits that tie, of which *run* were read.
+    *key*: the sort values of the run; ``None`` at the beginning. *shown*: fingerprints of the hits that were shown,
+    where distances decide.
     """
 
-    before: tuple[Any, ...] | None = None
     key: tuple[Any, ...] | None = None
     run: tuple[tuple[str, str, str | None], ...] = ()
     shown: tuple[str, ...] = ()
 
+    @property
+    def before(self) -> list[Any] | None:
+        """Sort values after which the run begins: the last of them is a sequence number."""
+        return None if self.key is None else [*self.key[:-1], self.key[-1] - 1]
+
     def behind(self, hit: Mapping[str, Any], key: tuple[Any, ...]) -> Place:
         """Return the place behind *hit*, which has the sort values *key*."""
-        if key == self.key:
-            return replace(self, run=(*self.run, identity(hit)))
-        return replace(self, before=self.key, key=key, run=(identity(hit),))
+        run = (*self.run, identity(hit)) if key == self.key else (identity(hit),)
+        return replace(self, key=key, run=run)
 
 
 def identity(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
@@ -134,11 +137,11 @@ class DistinctSearch:
         Sequence numbers are unique within a shard, so what still ties is in different shards: see :class:`Place`.
         """
         ties = {"order": "asc", "unmapped_type": "keyword"}
-        return [*self._sort, {self.fields.fingerprint: ties}, {"_seq_no": "asc"}, {"_index": "asc"}]
+        return [*self._sort, {self.fields.fingerprint: ties}, {"_seq_no": "asc"}]
 
     def key(self, hit: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the sort values of *hit*, without what Elasticsearch adds in a view."""
-        return tuple(hit["sort"][: len(self._sort) + 3])
+        return tuple(hit["sort"][: len(self._sort) + 2])
 
     @property
     def common(self) -> dict[str, Any]:
@@ -159,7 +162,7 @@ class DistinctSearch:
         if filters or leave:
             shown["post_filter"] = {"bool": {"filter": filters, **leave}}
         if place.before is not None:
-            shown["search_after"] = list(place.before)
+            shown["search_after"] = place.before
         doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
         counts = place.before is not None and self._may_skip(place.before[0])
         return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, "track_total_hits": counts}
@@ -204,7 +207,7 @@ class DistinctSearch:
             raise InvalidInputError(
                 f"by={self.by} goes on from at most {MOST_SHOWN:,} hits: narrow the query, or use search_distinct_pages"
             )
-        plain = json.dumps([self._digest, place.before, place.key, place.run, place.shown])
+        plain = json.dumps([self._digest, place.key, place.run, place.shown])
         return base64.urlsafe_b64encode(f"{_digest(plain)}{plain}".encode()).decode()
 
     def decode(self, after: Any) -> Place:
@@ -216,12 +219,12 @@ class DistinctSearch:
             digest, plain = text[:_DIGITS], text[_DIGITS:]
             if digest != _digest(plain):
                 raise ValueError("another digest")
-            asked, before, key, run, shown = json.loads(plain)
+            asked, key, run, shown = json.loads(plain)
         except (binascii.Error, ValueError, TypeError) as error:
             raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:
             raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
-        return Place(before and tuple(before), key and tuple(key), tuple(map(tuple, run)), tuple(shown))
+        return Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
 
 
 _DIGITS = 16
