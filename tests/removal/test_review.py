@@ -118,7 +118,7 @@ def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two thre
 def render(removals, guards=None):
     """Return the page of *removals*."""
     summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
-    return "".join(write_page(Page("removal.jsonl", {"made": "today"}, summary, lambda: removals)))
+    return "".join(write_page(Page("removal.jsonl", "0" * 64, {"made": "today"}, summary, lambda: removals)))
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.jsonl", {}, summary, lines)):
+    for piece in write_page(Page("removal.jsonl", "0" * 64, {}, summary, lines)):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
