@@ -81,7 +81,7 @@ def write_page(page: Page) -> Iterator[str]:
         notes=_notes,
         sha256=page.sha256,
         decisions=decisions,
-        command=shlex.join(command),
+        command=[shlex.quote(word) for word in command],
         longest_name=LONGEST_NAME,
         longest_reason=LONGEST_REASON,
     )
