@@ -132,7 +132,7 @@ UNCHANGED = 0x11_0003
 PIECE = 1 << 20
 """A long text is normalised in pieces of so many characters."""
 # Worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
-_PART_CHARACTERS, _PART_TEXTS = 1 << 16, 2048
+PART_CHARACTERS, PART_TEXTS = 1 << 16, 2048
 
 _LARGEST_CODE = 0x10FFFF
 
@@ -141,11 +141,13 @@ _LARGEST_CODE = 0x10FFFF
 _LONGEST_RUN = 64
 
 
-def text_parts(texts: Sequence[str]) -> Iterator[slice]:
+def text_parts(
+    texts: Sequence[str], characters_at_once: int = PART_CHARACTERS, texts_at_once: int = PART_TEXTS
+) -> Iterator[slice]:
     """Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text."""
     first = characters = 0
     for place, text in enumerate(texts):
-        if place > first and (characters + len(text) > _PART_CHARACTERS or place - first >= _PART_TEXTS):
+        if place > first and (characters + len(text) > characters_at_once or place - first >= texts_at_once):
             yield slice(first, place)
             first, characters = place, 0
         characters += len(text)

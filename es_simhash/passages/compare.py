@@ -29,7 +29,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, SHINGLE, WORD, Shingles, shingle_sets
+from es_simhash.texts.shingles import CHARACTER, SHINGLE, WORD, share_shingles, shingle_sets
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -126,14 +126,6 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
             continue
         found.append(Comparison(contained, contains, similarity, has_run, passages))
     return found
-
-
-def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
-    """Return the share of each set that the other has, and the Jaccard similarity; 0 where either is empty."""
-    if not first.size or not second.size:
-        return 0.0, 0.0, 0.0
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
 def covered_share(first: Question, second: Question) -> float:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from es_simhash.arguments import check_number
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
-from es_simhash.passages.compare import Question, covered_share, share_shingles
+from es_simhash.passages.compare import Question, covered_share
 from es_simhash.texts.measures import Score
-from es_simhash.texts.shingles import Shingles, shingle_sets
+from es_simhash.texts.shingles import Shingles, share_shingles, shingle_sets
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""

@@ -52,16 +52,6 @@ def check_bound(name: str, bound: Any) -> float:
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
-def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
-    """Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle."""
-    import numpy as np  # noqa: PLC0415
-
-    if not first.size or not second.size:
-        return Similarity(0.0, 0.0)
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))
-
-
 @dataclass(frozen=True, slots=True)
 class Score:
     """How similar two texts are, 0 to 1; *containment* is ``None`` where edits are counted."""
@@ -123,13 +113,14 @@ class TextMeasure(Record):
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
 
             return Score(edit_similarity(first, second, bound=bound))
+        from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
         if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
             return Score(0.0, 0.0)
-
-        same = compare_shingles(first, second)
-        return Score(same.containment if self.measure == "containment" else same.jaccard, same.containment)
+        *shares, jaccard = share_shingles(first, second)
+        return Score(max(shares) if self.measure == "containment" else jaccard, max(shares))
 
     def largest(self, smaller: NDArray[np.int64], larger: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity that no two prepared texts of these sizes exceed."""
@@ -155,8 +146,11 @@ def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> S
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
+    from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+
     measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
-    return compare_shingles(*measure.prepare([first, second]))
+    *shares, jaccard = share_shingles(*measure.prepare([first, second]))
+    return Similarity(jaccard, max(shares))
 
 
 @dataclass(frozen=True, slots=True)
