@@ -106,9 +106,7 @@ _DASHES = (None, "7 4")
 def draw_shares(title: str, distances: Sequence[int], lines: Mapping[str, Sequence[float | None]]) -> Html:
     """
     Return a picture of shares, 0 to 1, by distance in bits; *title* may have words of users.
-
-    The name of a line is ``recall`` or ``precision``, after ``verified.`` for a broken line. ``None`` leaves a
-    gap.
+    The name of a line is ``recall`` or ``precision``, after ``verified.`` for a broken line. ``None`` leaves a gap.
     """
     points = {name: _points(distances, shares) for name, shares in lines.items()}
     drawn = [_line(name, runs) for name, runs in points.items()]
@@ -218,7 +216,6 @@ _STYLE = Html(
 class Sheet:
     """
     One table of a result; a column may be missing in some rows.
-
     *bars*: the columns that have a bar beside each number, and the number whose bar is full.
     """
 

@@ -37,10 +37,8 @@ DEFAULT_SIMILARITY = 0.8
 class Similarity:
     """
     How much of two texts is the same.
-
-    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in
-    punctuation and case at most.
-    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
+    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in punctuation
+    and case at most. *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
     """
 
     jaccard: float
@@ -64,13 +62,10 @@ class Score:
 class TextMeasure(Record):
     """
     A way to measure how similar two texts are, 0 to 1.
-
-    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``,
-    of those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the
-    fewest edits.
-    *unit*: ``"words"``, or ``"characters"`` without what stands between words.
-    *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded with the
-    fingerprints, not here.
+    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
+    those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the fewest
+    edits. *unit*: ``"words"``, or ``"characters"`` without what stands between words. *scheme*: texts first go through
+    its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
     """
 
     _NAMES = "measure unit"
@@ -233,9 +228,8 @@ def compare_pairs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     Return similarity and containment of the texts at *left* with those at *right*, pair by pair.
-
-    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8
-    bytes for each distinct shingle, or each unit, of a text that occurs in a pair.
+    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8 bytes
+    for each distinct shingle, or each unit, of a text that occurs in a pair.
     """
     import numpy as np  # noqa: PLC0415
 

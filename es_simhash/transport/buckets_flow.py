@@ -181,7 +181,11 @@ class BucketReader:
 
 
 def count_documents(
-    index: Index, query: Mapping[str, Any] | None = None, *, patience: Patience | None = None
+    index: Index,
+    query: Mapping[str, Any] | None = None,
+    *,
+    routing: str | None = None,
+    patience: Patience | None = None,
 ) -> Flow[tuple[int, list[Gap]]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
@@ -189,5 +193,6 @@ def count_documents(
     can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    answer = yield from ask(Call("search", {"index": index, "body": body}), patience=patience or Patience(1))
+    arguments = {"index": index, "body": body} | ({} if routing is None else {"routing": routing})
+    answer = yield from ask(Call("search", arguments), patience=patience or Patience(1))
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])
