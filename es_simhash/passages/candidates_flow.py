@@ -17,7 +17,7 @@ from es_simhash.passages.lookup import CommonPassages, Lookup
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow
 from es_simhash.transport.retry_flow import search_texts, text_body
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _take(lookup: Lookup, hits: Hits) -> Flow[None]:
     """Compare the texts of *hits*; emit what is found, if the caller wants that at once."""
     yield Compute(lookup.compare, (hits,))
     if lookup.is_stream:
-        yield EmitEach(lookup.take_found())
+        yield Emit(*lookup.take_found())
 
 
 def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, SHINGLE, WORD, share_shingles, shingle_sets
+from es_simhash.texts.shingles import CHARACTER, WORD, share_shingles, shingle_sets, unit_runs
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -236,9 +235,12 @@ def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     if len(text) > _CHARACTERS:
         return None
     units = [each for each in _UNIT.finditer(text) if any(map(str.isalnum, each.group()))]
-    counts = [CHARACTER if each["unspaced"] else WORD for each in units]
-    ends = _run_ends(counts)
-    if not ends or sum(counts) > _SHORT:
+    counts = np.array([CHARACTER if each["unspaced"] else WORD for each in units], np.intp)
+    if not units or counts.sum() > _SHORT:
+        return None
+    starts, lengths = unit_runs(counts, np.full(counts.size, counts.size))
+    ends = (starts + lengths).tolist()
+    if not ends:
         return None
     runs = []
     start = 0
@@ -252,17 +254,3 @@ def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     changed = min(math.floor(share * len(ends) + 1e-9), math.ceil(_MORE * share * len(runs) - 1e-9) + _ENDS)
     pieces = tuple(text[units[first].start() : units[last - 1].end()] for first, last in runs)
     return Pieces(pieces, max(1, len(pieces) - changed))
-
-
-def _run_ends(counts: Sequence[int]) -> list[int]:
-    """Return where the shortest run of at least a shingle ends that begins with each unit; nothing where none does."""
-    sums = [0, *accumulate(counts)]
-    ends: list[int] = []
-    end = 0
-    for before in sums:
-        while end < len(sums) and sums[end] < before + SHINGLE:
-            end += 1
-        if end == len(sums):
-            break
-        ends.append(end)
-    return ends

@@ -74,7 +74,7 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     """
     if not hashes.size:
         return [hashes] * ends.size
-    starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
+    starts, lengths = unit_runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
     # A text without a run is one shingle, if it has units.
     first_units = np.concatenate(([0], ends[:-1]))
     is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
@@ -87,7 +87,7 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
 
-def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def unit_runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     passed = np.cumsum(counts)
     wanted = passed - counts + SHINGLE
