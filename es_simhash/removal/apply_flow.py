@@ -34,17 +34,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from es_simhash.arguments import FilePath, check_function, check_input, check_output
+from es_simhash.arguments import FilePath, check_function, check_output
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
 from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
+from es_simhash.removal.decisions import read_approved
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_documents
 from es_simhash.removal.files import refuse_archive_name
 from es_simhash.removal.may_delete import Excess, Share, judge_removal, refuse_excess, state_of
-from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
+from es_simhash.removal.plan_file import Plan, PlanHeader
 from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read_uuids
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
@@ -64,6 +66,8 @@ def apply_removal(
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
+    decisions: FilePath | None = None,
+    sha256: str | None = None,
 ) -> Flow[bool]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
@@ -72,12 +76,13 @@ def apply_removal(
     lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for every 1,000
     canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
     archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges each line by the
-    present index, and writes nothing, no archive either.
+    present index, and writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*: that of
+    the plan that was approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    plan: Plan = yield Compute(read_plan, (check_input("path", path),))
+    plan: Plan = yield Compute(partial(read_approved, path, decisions=decisions, sha256=sha256))
     yield Compute(refuse_archive_name, (archive, path))
     is_done = True
     names = sorted(plan.header.index_uuids)
@@ -113,7 +118,7 @@ def apply_removal(
                     restored |= {record.id} if record.action == "restored" else set()
                     yield Emit(record)
                 done += len(lines)
-                yield Tell(Progress(done, len(plan), "removing documents"))
+                yield Tell(Progress(done, plan.header.count, "removing documents"))
             if standing:
                 yield from refresh(standing)
             if context is not None and standing and (gone or restored):
@@ -139,13 +144,13 @@ def _judge_all(
     while lines := (yield Compute(next, (batches, ()))):
         records: dict[int, DuplicateResult] = {}
         fitting, items = yield from _read(plan, lines, records, with_source=False)
-        _, to_delete = _judge(fitting, items, held, records)
+        _, to_delete = _judge(plan, fitting, items, held, records)
         records |= {number: DuplicateResult.of(fitting[number], "would delete") for number in to_delete}
         for _, record in sorted(records.items()):
             is_done = is_done and record.kind not in AGAIN
             yield Emit(record)
         done += len(lines)
-        yield Tell(Progress(done, len(plan), "comparing documents"))
+        yield Tell(Progress(done, plan.header.count, "comparing documents"))
     return is_done
 
 
@@ -201,6 +206,7 @@ def _count_done(
     batches = plan.batches(sizes.removed)
     while lines := (yield Compute(next, (batches, ()))):
         lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
+        lines = [each for each in lines if each.document.key not in plan.kept]
         items = yield from read_documents([each.document.key for each in lines])
         for each in lines:
             if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
@@ -227,17 +233,24 @@ def _read(
 
 
 def _judge(
-    lines: Mapping[int, PlannedRemoval], items: Items, held: ArchivedKeys, records: dict[int, DuplicateResult]
+    plan: Plan,
+    lines: Mapping[int, PlannedRemoval],
+    items: Items,
+    held: ArchivedKeys,
+    records: dict[int, DuplicateResult],
 ) -> tuple[list[int], list[int]]:
     """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
     before, to_delete = [], []
+    by = ", ".join(filter(None, plan.approved or ()))
     for number, each in lines.items():
         key = each.document.key
         verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=held.holds(key))
-        if verdict == "delete":
-            to_delete.append(number)
-        elif verdict == "deleted_before":
+        if verdict == "deleted_before":  # whatever is decided now: step 4 is due
             before.append(number)
+        elif key in plan.kept:
+            records[number] = DuplicateResult.of(each, "kept", "decided", by)
+        elif verdict == "delete":
+            to_delete.append(number)
         else:
             detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
             records[number] = DuplicateResult.of(each, "kept", verdict, detail)
@@ -263,7 +276,7 @@ class _Batch:
     def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[DuplicateResult]]:
         """Return the record of each line, in order."""
         fitting, items = yield from _read(self._plan, lines, self._records, with_source=True)
-        self._before, to_delete = _judge(fitting, items, self._writer, self._records)
+        self._before, to_delete = _judge(self._plan, fitting, items, self._writer, self._records)
         archived = yield from self._archive([fitting[number] for number in to_delete], items)
         yield from delete_documents([fitting[number].document for number in to_delete], self._deletions)
         deleted = self._note(fitting, to_delete)
@@ -272,11 +285,11 @@ class _Batch:
 
     def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[dict[Key, Archived]]:
         """Put the documents into the archive, except those that are there; return all of them."""
-        at = yield Compute(now)
+        at, plan = (yield Compute(now)), self._plan
         archived = {
-            key: Archived(*key, items[key]["_source"], each.canonical.key, self._plan.sha256, at)
+            key: Archived(*key, source, each.canonical.key, plan.sha256, at, approved=plan.approved)
             for each in lines
-            for key in [each.document.key]
+            for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
         fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
         names = tuple(sorted(self._plan.header.index_uuids))

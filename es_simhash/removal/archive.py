@@ -2,11 +2,12 @@
 The archive of removed documents: format, writing, reading, checking, and the end of an archive that was cut off.
 
 A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
-with ``_source`` as the server returned it. The file is gzip, a member for each batch, which is on the disk before its
-documents are deleted; the first member is empty, so no archive is an empty file. A killed process leaves an
-incomplete last member, of which no document was deleted; a copy that was cut short leaves one of which all may be
-gone. Nothing tells the two apart: readers that allow it read its whole lines, and the writer moves it to a file
-beside the archive. Memory: a batch to write, a line to read.
+with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. The
+file is gzip, a member for each batch, which is on the disk before its documents are deleted; the first member is
+empty, so no archive is an empty file. A killed process leaves an incomplete last member, of which no document was
+deleted; a copy that was cut short leaves one of which all may be gone. Nothing tells the two apart: readers that
+allow it read its whole lines, and the writer moves it to a file beside the archive. Memory: a batch to write, a
+line to read.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from es_simhash.transport.raw_json import end_of_value, join_members, split_memb
 
 def to_archive_line(archived: Archived) -> str:
     """Return the line of *archived*, without its line feed."""
-    canonical = archived.canonical
+    canonical, approved = archived.canonical, archived.approved
     return join_members(
         {
             "_index": json.dumps(archived.index),
@@ -48,6 +49,7 @@ def to_archive_line(archived: Archived) -> str:
             "at": json.dumps(archived.at),
             **({"together": json.dumps(archived.together)} if archived.together else {}),
             **({"view": json.dumps(archived.view)} if archived.view else {}),
+            **({} if approved is None else {"approved": json.dumps({"by": approved[0], "reason": approved[1]})}),
         }
     )
 
@@ -62,7 +64,10 @@ def parse_archive_line(line: str) -> Archived:
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
     together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
-    return Archived(take(plain, "_index", str), take(plain, "_id", str), routing, source, key, plan, at, together, view)
+    approved = take(plain, "approved", dict, type(None))
+    who = approved and (take(approved, "by", str), take(approved, "reason", str))
+    index, id_ = take(plain, "_index", str), take(plain, "_id", str)
+    return Archived(index, id_, routing, source, key, plan, at, together, view, who)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:

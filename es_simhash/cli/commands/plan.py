@@ -68,7 +68,8 @@ def command(
     for kind, number in made.left_out.items():
         print_line(f"left out: {number:,} {LEFT_OUT[kind]}")
     if out:
-        print_line(f"look at it: es-simhash review {shlex.quote(out)}")
+        print_line(f"sha256: {made.sha256}")
+        print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
 
@@ -92,6 +93,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
 
     The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
     the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
+    On the page one can decide what is kept after all, and save that as a file for es-simhash apply --decisions.
     """
     found = Review(plan)
     if html is not None:
@@ -100,7 +102,8 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
         if not as_json:
             number = found.summary.total.removals
             said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
-            print_line(f"{said}: open it in a browser")
+            print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
+            print_line(f"sha256: {found.to_dict()['plan']}")
     if as_json:
         print_json(found.to_dict())
     elif html is None:
@@ -162,6 +165,10 @@ def _show_history(history: History) -> None:
 
 def _removed(removed: Removed) -> list[str | Value]:
     same = removed.canonical_index == removed.index
+    approved: list[str | Value] = []
+    if removed.by is not None:
+        approved = ["; approved by ", Value("by", removed.by)]
+        approved += [": ", Value("reason", removed.reason)] if removed.reason else []
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
     bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
     return [
@@ -170,4 +177,5 @@ def _removed(removed: Removed) -> list[str | Value]:
         " was archived to be removed for ",
         Value("canonical", canonical),
         f"{bits}; it is in {removed.archive}",
+        *approved,
     ]

@@ -125,6 +125,8 @@ class RemovalMethods(SyncBase):
         path: str | os.PathLike[str],
         *,
         archive: str | os.PathLike[str],
+        decisions: str | os.PathLike[str] | None = None,
+        sha256: str | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
@@ -142,6 +144,11 @@ class RemovalMethods(SyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            decisions:
+                File that the review page has made: the documents that it names are kept, and the archive says who
+                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
+            sha256:
+                Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
@@ -155,7 +162,15 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.apply_flow import apply_removal
 
-        flow = apply_removal(path, archive, context=self._context, on_regrouped=on_regrouped, dry_run=dry_run)
+        flow = apply_removal(
+            path,
+            archive,
+            context=self._context,
+            on_regrouped=on_regrouped,
+            dry_run=dry_run,
+            decisions=decisions,
+            sha256=sha256,
+        )
         return self._stream(flow, progress)
 
     def tag_duplicates(
