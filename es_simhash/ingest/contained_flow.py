@@ -1,9 +1,8 @@
 """
 Finds the documents of a batch that add nothing to another document, before the batch is decided.
 
-Order: refresh, if this run wrote documents that may count; search by shared terms of passages; compare texts
-by ``passages.contained``; compare the batch in memory. Once it is written, the texts of its containers are
-read again.
+Order: refresh, if this run wrote documents that may count; search by shared terms of passages; compare texts by
+``passages.contained``; compare the batch in memory. Once it is written, the texts of its containers are read again.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ def check_containers(context: Context, index: str, target: WriteTarget, *, is_ta
 class ContainedLookup:
     """
     The lookups of one ingest, batch after batch, for documents that add nothing to another one.
-
     *bound*: smallest share of a text that stands in another one. Only ``per`` and ``within`` keep documents apart.
     """
 
@@ -116,11 +114,9 @@ class ContainedLookup:
     def apply(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
         Return *items*, of which those that add nothing have a tag, or no operation any more.
-
-        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts;
-        a refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
-        busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says
-        so.
+        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts; a
+        refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
+        busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says so.
         """
         asked: list[_Asked] = yield Compute(self._questions, (items,))
         if not asked:
@@ -155,9 +151,8 @@ class ContainedLookup:
     def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
         Return *items* of a written batch, without containers from it that the index does not have.
-
-        The index has one if the same id has the same text there: the server may have refused it, or a pipeline
-        changed it. Cost: a refresh and searches of these texts, where there are any.
+        The index has one if the same id has the same text there: the server may have refused it, or a pipeline changed
+        it. Cost: a refresh and searches of these texts, where there are any.
         """
         used = {each.container_position for each in items if each.container_position is not None}
         containers = {

@@ -50,10 +50,9 @@ class Asked:
 class Existing:
     """
     The documents near those of one batch, as searches show them.
-
-    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first.
-    *canonicals*, for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a
-    lookup is incomplete.
+    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
+    for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
+    incomplete.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)

@@ -60,11 +60,10 @@ def ingest(
 ) -> Flow[None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
-
     Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
-    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every
-    500, not at the same time as others, and searches of the texts that share passages with them. A dry run refuses
-    what is refused before the first document, and takes none.
+    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every 500,
+    not at the same time as others, and searches of the texts that share passages with them. A dry run refuses what is
+    refused before the first document, and takes none.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):

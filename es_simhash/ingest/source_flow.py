@@ -52,10 +52,9 @@ class WriteTarget:
 def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     """
     Return where a write to *index* goes, after fingerprint fields were added where they can be.
-
-    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one
-    more for an alias over indices with different text fields. Raises also if a rollover would create an index
-    without the fields.
+    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one more for
+    an alias over indices with different text fields. Raises also if a rollover would create an index without the
+    fields.
     """
     resolved = yield from resolve_index(context, index)
     resolved = yield from prepare_targets(context, index, resolved)
@@ -182,10 +181,9 @@ class IngestOptions:
 class IngestSizes:
     """
     The sizes of batches, and the limits of the memory in flight.
-
-    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is
-    refreshed, so that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the
-    texts of these documents, where texts are compared.
+    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is refreshed, so
+    that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the texts of these
+    documents, where texts are compared.
     """
 
     documents: int = 500
@@ -225,10 +223,9 @@ class GroupedIngest:
 class Batch:
     """
     Documents that go into one bulk request.
-
-    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents
-    broke off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not
-    sent too late; ``None`` if that does not matter.
+    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents broke
+    off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not sent too late;
+    ``None`` if that does not matter.
     """
 
     items: Sequence[Item]
@@ -290,7 +287,6 @@ class Source:
     def take(self, due: float | None = None) -> Batch:
         """
         Return the next batch.
-
         With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
         first document came, whichever is earlier.
         """

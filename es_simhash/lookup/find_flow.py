@@ -31,9 +31,8 @@ def find(
 ) -> Flow[NearDups]:
     """
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
-
-    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index,
-    one request for its mapping, and beyond distance 2 two for its size.
+    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
+    request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -116,9 +115,8 @@ def scan(
 ) -> Flow[None]:
     """
     Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
-
-    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the
-    nearest are known only at the end.
+    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
+    are known only at the end.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -156,11 +154,9 @@ def check_id(id: str) -> None:
 def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without the document itself.
-
-    If several documents have that id, the one with the caller's routing value is meant, else all of them. The
-    routing value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is
-    raised if there is no such document, it has no fingerprint, or the documents of that id have different ones.
-
+    If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
+    value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is raised if there is
+    no such document, it has no fingerprint, or the documents of that id have different ones.
     Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
     fingerprint, then as :func:`find`.
     """
@@ -205,7 +201,6 @@ def _find_unverified(
 def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
     """
     Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
-
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
     fingerprint.
     """
@@ -268,9 +263,8 @@ def _search_by_id(
 ) -> Flow[Hits | None]:
     """
     Return the document *id* and the candidates for it, by one search that names the document.
-
-    ``None`` if one search cannot answer: the distance is too large, the caller gives a plan, *index* is more than
-    one plain name, the server refuses, shards do not answer, the page is full, or a hit has no fingerprint.
+    ``None`` if one search cannot answer: the distance is too large, the caller gives a plan, *index* is more than one
+    plain name, the server refuses, shards do not answer, the page is full, or a hit has no fingerprint.
     """
     max_distance = effective_distance(settings, options)
     is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
@@ -305,7 +299,6 @@ def _search_by_id(
 def _has_all_terms(hit: Mapping[str, Any]) -> bool:
     """
     Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
-
     The server takes the terms from the stored document: its latest version, found by routing, read from ``_source``. A
     search may see an older version, the routing may be missing, and ``_source`` may lack the fields.
     """
@@ -343,10 +336,9 @@ def index_stats(
 ) -> Flow[IndexStats | None]:
     """
     Return the size and skew of *index*, or ``None`` if a lookup does not need them.
-
-    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where
-    the size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a
-    million random fingerprints are assumed.
+    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
+    size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
+    random fingerprints are assumed.
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
         return None
@@ -403,10 +395,9 @@ def _repeated(terms: Sequence[str]) -> list[str]:
 def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
     """
     Return the mean length of the posting lists of *terms*, one term for each sampled document.
-
-    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is
-    repeated among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents
-    out of 40 may be that of a twentieth of the index, or of these two only.
+    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is repeated
+    among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents out of 40 may
+    be that of a twentieth of the index, or of these two only.
     """
     rest = len(set(terms)) - len(alone)
     ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0

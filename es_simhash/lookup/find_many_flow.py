@@ -47,9 +47,8 @@ class Bundle:
     def share(self, answer: Any) -> list[Any]:
         """
         Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
-
-        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no
-        readable fingerprint. A bundle of one question returns the answer unchanged, also an exception.
+        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no readable
+        fingerprint. A bundle of one question returns the answer unchanged, also an exception.
         """
         if len(self.questions) == 1:
             return [answer]
@@ -143,13 +142,11 @@ def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None
 def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
-
-    A question that could not share a search gets a search for itself. A multi-search that is too large, or too
-    much for the server now, is sent in halves. If the whole request is refused for another reason, the client's
-    exception is raised.
-
-    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It
-    is renewed when all answers are complete, so that a missing shard is not waited for in every batch.
+    A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
+    the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
+    raised.
+    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It is
+    renewed when all answers are complete, so that a missing shard is not waited for in every batch.
     """
     patience = patience or Patience(attempts=1)
     questions = batch.questions
@@ -252,10 +249,9 @@ def find_many(
     request: LookupRequest | None = None,
 ) -> Flow[list[Outcome]]:
     """
-    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order.
-    Cost: one multi-search for every 100 lookups, or one lookup after another if each has hundreds of candidates;
-    with fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of
-    so many lookups.
+    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order. Cost: one multi-search
+    for every 100 lookups, or one lookup after another if each has hundreds of candidates; with fingerprints in memory,
+    one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
     yield from stream_many(context, index, texts, fingerprints, options, request, results=results)

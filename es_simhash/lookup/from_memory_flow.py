@@ -69,7 +69,6 @@ def _is_settled(answer: Mapping[str, Any]) -> bool:
 class Snapshot:
     """
     The fingerprints of the documents of an index, as they were at one point in time.
-
     Cost: one search for each 45,000 documents.
     """
 
@@ -259,7 +258,6 @@ class MemoryLookups:
     def prepare(self, subject: Subject) -> Flow[None]:
         """
         Read the fingerprints of *subject* if that pays now, or if the caller demands it.
-
         If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
         SettingsChanged is raised in any case.
         """

@@ -54,9 +54,8 @@ Parts = tuple[Part, ...]
 def choose_parts(count: int, max_distance: int, density: Callable[[Part], float] = lambda _: 1.0) -> Parts:
     """
     Return the parts that find all near ones of *count* fingerprints at the least estimated cost.
-
-    Empty if it is cheapest to compare with all. The same arguments always give the same parts.
-    *density*: returns how many times more fingerprints have the word of a part than if words were evenly spread.
+    Empty if it is cheapest to compare with all. The same arguments always give the same parts. *density*: returns how
+    many times more fingerprints have the word of a part than if words were evenly spread.
     """
     best, chosen = SCANNED * count, Parts()
     for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
@@ -113,12 +112,10 @@ SAMPLE = 1 << 14
 class FingerprintTable:
     """
     Distinct fingerprints, for lookups within one distance; nothing is ever taken out.
-
-    What was added last is compared one by one. The rest is in levels, sorted once for each part; levels of nearly
-    equal size are joined, so that there are few.
-
-    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 20 more
-    for the table of first words of each; while levels are joined, about twice as much.
+    What was added last is compared one by one. The rest is in levels, sorted once for each part; levels of nearly equal
+    size are joined, so that there are few.
+    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 20 more for the
+    table of first words of each; while levels are joined, about twice as much.
     """
 
     def __init__(self, max_distance: int) -> None:

@@ -44,11 +44,9 @@ def fetch_hits(
 ) -> Flow[dict[Key, Gap | None]]:
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
-
-    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of
-    other documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index
-    without it; they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
-
+    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
+    documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index without it;
+    they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
     Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
@@ -110,11 +108,9 @@ def verify_near_dups(
 ) -> Flow[list[NearDups]]:
     """
     Return the answers *found*, one for each of *texts*, with the similarity of each near-duplicate.
-
-    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted.
-    The rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is
-    raised if the texts must come from the index and nothing says from which field.
-
+    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted. The
+    rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is raised if
+    the texts must come from the index and nothing says from which field.
     Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the texts.
     """
     wanted = list({each.key: each for answer in found for each in answer}.values())
@@ -212,7 +208,6 @@ def fetch_text(
 ) -> Flow[str]:
     """
     Return the text of the document *id*, for verifying its near-duplicates.
-
     *routing*: which document is meant, if several have that id. InvalidInputError is raised if the text is not
     available, or the documents of that id have different texts; IncompleteSearchError if a shard did not answer,
     because a copy of the document there may have another text.
