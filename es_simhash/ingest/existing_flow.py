@@ -80,7 +80,7 @@ class ExistingLookup:
             ingest.settings,
             max_distance=ingest.grouping.max_distance,
             canonicals_only=ingest.grouping.rule == "star",
-            source=callable(ingest.policy),
+            source=callable(ingest.options.on_duplicate),
         )
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"

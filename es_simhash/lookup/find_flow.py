@@ -248,14 +248,7 @@ def _find_at_once(
     others = [hit for hit in hits if hit["_id"] != id]
     near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
     plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
-    return NearDups(
-        tuple(near_dups),
-        scheme=settings.scheme,
-        max_distance=max_distance,
-        plan=plan,
-        candidates=len(others),
-        recorded_distance=settings.max_distance,
-    )
+    return replace(nothing_for(settings, options), items=tuple(near_dups), plan=plan, candidates=len(others))
 
 
 def _search_by_id(

@@ -224,16 +224,17 @@ def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
     if "error" not in answer:
         return (yield from read_answer(question, answer))
     if answer.get("status") in _FINAL:
-        return _refusal(answer)
+        return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
     question.adapt(answer["error"])
     return (yield from search(question))
 
 
-def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
+    """Return the error that says that the server refused one search of several."""
     error, status = answer["error"], answer.get("status", 0)
     cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    said = f"the server refused this search with status {status}: {cause}"
+    said = f"the server refused {what} with status {status}: {cause}"
     return SearchFailedError(said, status=status, error=error)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -164,16 +164,15 @@ class FingerprintTable:
 
     def near(self, wanted: Fingerprints) -> Near:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
-        found = list(_near_pairs(wanted, self._tail, self._max_distance))
+        return _by_fingerprint(list(self._near(wanted)), wanted)
+
+    def _near(self, wanted: Fingerprints) -> Iterator[Found]:
+        yield from _near_pairs(wanted, self._tail, self._max_distance)
         for level in self._levels:
-            found += level.near(wanted)
-        return _by_fingerprint(found, wanted)
+            yield from level.near(wanted)
 
     def near_others(self, wanted: Fingerprints) -> Near:
-        among = _near_pairs(wanted, wanted, self._max_distance)
-        found = [*among, *_near_pairs(wanted, self._tail, self._max_distance)]
-        for level in self._levels:
-            found += level.near(wanted)
+        found = chain(_near_pairs(wanted, wanted, self._max_distance), self._near(wanted))
         others = [(row[other], value[other]) for row, value in found if (other := wanted.take(row) != value).any()]
         return _by_fingerprint(others, wanted)
 

@@ -118,9 +118,7 @@ def verify_near_dups(
     if verification.texts is not None:
         texts_found = yield Compute(_ask, (verification.texts, wanted))
     else:
-        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-        if not fields:
-            raise _no_fields(index)
+        fields = _text_fields(index, settings, verification)
         texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
     # Without the fingerprints of other fields, nothing says whether a text was changed.
     scheme = settings.scheme if fields and tuple(fields) == settings.text_fields else None
@@ -216,9 +214,7 @@ def fetch_text(
         itself = NearDup(id, index_key(index), 0, 0, routing=routing)
         found = yield Compute(_ask, (verification.texts, [itself]))
     else:
-        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-        if not fields:
-            raise _no_fields(index)
+        fields = _text_fields(index, settings, verification)
         found = FoundTexts()
         answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
         check_whole(find_gaps(answer))
@@ -230,11 +226,14 @@ def fetch_text(
     return str(next(iter(found.texts.values())))
 
 
-def _no_fields(index: Index) -> InvalidInputError:
-    return InvalidInputError(
-        f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-        "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
-    )
+def _text_fields(index: Index, settings: IndexSettings, verification: Verification) -> tuple[str, ...]:
+    fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
+    if not fields:
+        raise InvalidInputError(
+            f"index {shorten(index)} does not record its text field: name the text field of the verification, "
+            "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
+        )
+    return fields
 
 
 def _compare(
