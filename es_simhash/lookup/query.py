@@ -208,7 +208,7 @@ def build_query_of(
         )
     fields = Fields(prefix)
     document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
-    # The names tell which terms a hit matched: see find_of.
+    # The names tell which blocks a hit shares.
     should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
     matching = {"bool": {"should": should, "minimum_should_match": 4 - max_distance}}
     either = [{"ids": {"values": [id]}}, {"bool": _all_of([matching], filter, exclude_ids)}]
