@@ -28,7 +28,6 @@ class Regrouped:
         self._done.append((names, done))
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return it as plain JSON values."""
         return [
             {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
             for names, done in self._done
@@ -67,7 +66,6 @@ class Counts:
 
     @property
     def done(self) -> int:
-        """How many were carried out."""
         return self.total - self.kinds.total() - self.decided
 
     @property
@@ -82,7 +80,6 @@ class Counts:
 
 
 def show_plan(path: FilePath, *, as_json: bool) -> None:
-    """Print what applying the plan in the file *path* would delete."""
     plan = read_plan(path)
     records = (DuplicateResult.of(each, "would delete") for each in plan.removals())
     show(records, by_containment=plan.header.is_by_containment, as_json=as_json)

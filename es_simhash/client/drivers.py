@@ -19,7 +19,6 @@ from es_simhash.transport.protocol import (
     Call,
     Compute,
     Emit,
-    EmitEach,
     Flow,
     OnProgress,
     Request,
@@ -37,7 +36,6 @@ def stream(
 ) -> Generator[Any, None, _T]:
     """
     Carry *flow* out with a sync client; yield what it emits, return its result, tell *progress*.
-
     If the generator is closed early, the flow gets a StreamClosed, and closes what it has opened on the server.
     """
     answer: Any = None
@@ -55,19 +53,15 @@ def stream(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif not isinstance(request, (Emit, EmitEach)):
+            elif not isinstance(request, Emit):
                 answer = _perform(request, client, dialect)
             elif not is_closed:
-                yield from _items(request)
+                yield from request.items
         except GeneratorExit:
             # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
             is_closed, failure = True, StreamClosed()
         except BaseException as error:  # noqa: BLE001 -- the flow decides
             failure = _with_unanswered(error, request)
-
-
-def _items(request: Emit | EmitEach) -> Sequence[Any]:
-    return (request.item,) if isinstance(request, Emit) else request.items
 
 
 def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
@@ -111,9 +105,8 @@ def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
 def _perform_together(requests: Sequence[Call | Compute], concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
     """
     Carry *requests* out at once, some of them on threads.
-
-    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down.
-    A new thread costs less than a tenth of a millisecond.
+    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down. A new
+    thread costs less than a tenth of a millisecond.
     """
     outcomes: list[Any] = [None] * len(requests)
 
@@ -182,9 +175,8 @@ async def stream_async(
 ) -> AsyncGenerator[Any, None]:
     """
     Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
-
-    *progress* is called on the event loop. If the task is cancelled or the generator closed early, the flow gets
-    an exception, and closes what it has opened on the server.
+    *progress* is called on the event loop. If the task is cancelled or the generator closed early, the flow gets an
+    exception, and closes what it has opened on the server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -207,8 +199,8 @@ async def stream_async(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif isinstance(request, (Emit, EmitEach)):
-                for item in () if is_closed else _items(request):
+            elif isinstance(request, Emit):
+                for item in () if is_closed else request.items:
                     yield item
             elif isinstance(request, Call) and request.opens:
                 answer, cancelled = await _open_async(request, client, dialect)
@@ -232,9 +224,8 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnP
 async def feeding(items: AsyncIterable[_T]) -> AsyncIterator[Feed[_T]]:
     """
     Provide a queue that the event loop fills from *items*, for a flow that reads it in another thread.
-
-    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled if it
-    waits, and an async generator is closed.
+    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled if it waits,
+    and an async generator is closed.
     """
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
@@ -270,7 +261,6 @@ async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: Any) -> None:
 
 
 async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Iterate over *items* for code that takes async iterables."""
     for item in items:
         yield item
 

@@ -35,15 +35,10 @@ class RemovalMethods(SyncBase):
         now were read and are similar enough. The lines are ordered by similarity, smallest first. See docs/removal.md.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
             path:
                 Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
                 an archive.
-            options:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             GuardRailError: If more would be removed than *max_share*; then there is no file.
@@ -87,8 +82,7 @@ class RemovalMethods(SyncBase):
                 Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
                 As for :meth:`restore`.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
@@ -129,8 +123,7 @@ class RemovalMethods(SyncBase):
             contained:
                 As for :meth:`plan_removal`: tag instead the documents that add nothing to another one. The tag is the
                 field ``simhash.contained_in``, and tags that are right no longer are removed.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
@@ -172,8 +165,7 @@ class RemovalMethods(SyncBase):
                 Is called at the end with the names of indices that are grouped together, and with what was done to
                 their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
                 that could not be made right.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
