@@ -2,8 +2,6 @@
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
-from .distinct.page import DistinctHit, DistinctPage, Similar
-from .distinct.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -23,6 +21,8 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
+from .folding.page import DistinctHit, DistinctPage, Similar
+from .folding.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
 from .groups.pairs_and_groups_flow import Group, Pair, distinct
 from .groups.reconcile_flow import Reconciled
 from .hashing import (

@@ -15,9 +15,9 @@ from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.records import read_text
 from es_simhash.cli.tables import on_one_line, print_table
-from es_simhash.distinct.page import DistinctPage
-from es_simhash.distinct.request import DistinctOptions, DistinctSearch
 from es_simhash.errors import InvalidInputError
+from es_simhash.folding.page import DistinctPage
+from es_simhash.folding.request import DistinctOptions, DistinctSearch
 from es_simhash.mapping.fields import Fields, read_text as read_document
 
 _TEXT_WIDTH = 60
@@ -127,7 +127,7 @@ def _read_body(path: str) -> dict[str, Any]:
 
 def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Mapping[str, Any]) -> DistinctPage:
     """Return the hits as the server ranks them, in the form of a page."""
-    from es_simhash.distinct.page import DistinctHit  # noqa: PLC0415
+    from es_simhash.folding.page import DistinctHit  # noqa: PLC0415
 
     DistinctSearch(index, body, Fields(), "group")
     answer = connection.client.search(index=index, body={**body, "size": how["size"]})

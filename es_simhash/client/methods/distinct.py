@@ -6,11 +6,11 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import SyncBase
-from es_simhash.distinct.request import DistinctOptions
+from es_simhash.folding.request import DistinctOptions
 from es_simhash.transport.protocol import Index
 
 if TYPE_CHECKING:
-    from es_simhash.distinct.page import DistinctPage
+    from es_simhash.folding.page import DistinctPage
 
 
 class DistinctMethods(SyncBase):
@@ -45,7 +45,7 @@ class DistinctMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
             IncompleteSearchError: If not every shard answers.
         """
-        from es_simhash.distinct.search_flow import search_distinct
+        from es_simhash.folding.search_flow import search_distinct
 
         return self._run(search_distinct(self._context, index, body, options, after))
 
@@ -58,6 +58,6 @@ class DistinctMethods(SyncBase):
         What was shown is kept in memory, so ``after`` of each page is ``None``. Closing the generator closes the view,
         which otherwise stays open for ten minutes after the last page.
         """
-        from es_simhash.distinct.search_flow import search_distinct_pages
+        from es_simhash.folding.search_flow import search_distinct_pages
 
         return self._stream(search_distinct_pages(self._context, index, body, options))

@@ -13,15 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.distinct.counts_flow import check_countable, count_groups, count_hits, read_view, with_all_values
-from es_simhash.distinct.page import DistinctHit, DistinctPage, Similar
-from es_simhash.distinct.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.errors import IncompleteSearchError, MappingError
+from es_simhash.folding.counts_flow import check_countable, count_groups, count_hits, read_view, with_all_values
+from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.settings_flow import refuse_regrouping, target_of
 from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.transport.answers import is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Emit, Flow, Index, check_index
@@ -74,12 +75,19 @@ def _prepare(context: Context, index: Index, body: Mapping[str, Any], options: D
     if options.counts is not None:
         check_countable(search.aggregations)
     yield from read_index_settings(context, index)
-    each = yield from read_settings_by_index(context, index)
     if options.by == "group":
+        each = yield from read_settings_by_index(context, index)
+        if not _is_grouped(each):  # perhaps since this client read the mapping
+            each = (yield from resolve_index(context, index)).each
         refuse_regrouping(each)
-        if each and all(target_of(own) is None for own in each.values()):
+        if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
     return search
+
+
+def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
+    """Return whether an index records a grouping, or no mapping may be read."""
+    return not each or any(target_of(own) is not None for own in each.values())
 
 
 def _open(index: Index) -> Flow[View]:

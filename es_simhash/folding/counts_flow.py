@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from es_simhash.distinct.request import DistinctSearch
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.folding.request import DistinctSearch
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages_flow import View
 from es_simhash.transport.protocol import Flow
