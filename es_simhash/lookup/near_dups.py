@@ -150,10 +150,19 @@ class NearDups(Sequence[NearDup], Tabular):
         return [near_dups, Sheet("Notes", notes)] if notes else [near_dups]
 
 
-def held_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
+def hit_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     """Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none."""
     digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
     return digits
+
+
+def by_fingerprint(hits: Iterable[Mapping[str, Any]], name: str) -> dict[int, list[Mapping[str, Any]]]:
+    """Return *hits* by each fingerprint that they carry in the docvalue field *name*."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for hit in hits:
+        for digits in hit_fingerprints(hit, name):
+            found.setdefault(int(digits, 16), []).append(hit)
+    return found
 
 
 def check_hits(hits: Any) -> Iterator[Mapping[str, Any]]:
@@ -208,7 +217,7 @@ def rescore(
     if size is not None:
         check_count("size", size, 0)
     for hit in check_hits(hits):
-        digits = held_fingerprints(hit, name)
+        digits = hit_fingerprints(hit, name)
         if not digits:
             raise MappingError(
                 f"document {shorten(hit.get('_id'))} of {shorten(hit.get('_index'))} has block terms but no {name}: "
