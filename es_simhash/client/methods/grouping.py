@@ -167,11 +167,7 @@ class GroupingMethods(SyncBase):
         )
 
     def groups(
-        self,
-        index: Index,
-        *,
-        options: GroupOptions,
-        progress: OnProgress | None = None,
+        self, index: Index, *, options: GroupOptions, progress: OnProgress | None = None
     ) -> Generator[Group, None, None]:
         """
         Yield each group of two or more documents of *index*, as the documents say.

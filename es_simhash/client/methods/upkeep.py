@@ -219,11 +219,7 @@ class UpkeepMethods(SyncBase):
         return self._run(remove_fields(self._context, index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
-        self,
-        index: Index,
-        *,
-        options: BackfillOptions,
-        progress: OnProgress | None = None,
+        self, index: Index, *, options: BackfillOptions, progress: OnProgress | None = None
     ) -> Generator[BackfillProgress, None, None]:
         """
         Give each document of *index* the fingerprint of its present text, and yield the progress.
@@ -244,12 +240,7 @@ class UpkeepMethods(SyncBase):
 
         return self._stream(backfill(self._context, index, options), progress)
 
-    def follow(
-        self,
-        index: Index,
-        *,
-        options: FollowOptions,
-    ) -> Generator[FollowReport, None, None]:
+    def follow(self, index: Index, *, options: FollowOptions) -> Generator[FollowReport, None, None]:
         """
         Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
 
