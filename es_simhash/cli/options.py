@@ -324,6 +324,12 @@ dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what 
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
 
 
+def yes_for(option: str) -> Decorator:
+    """Add a ``--yes`` that only *option* needs."""
+    said = f"With {option}: do it. Without --yes the command says what it would do."
+    return click.option("-y", "--yes", is_flag=True, help=said)
+
+
 passages = click.option(
     "--passages/--no-passages",
     default=None,

@@ -45,9 +45,7 @@ from es_simhash.mapping.mapping import build_component_template, build_index_tem
 @options.value_option(default=None)
 @options.passages
 @click.option("--dry-run", is_flag=True, help="Without --existing: say what would be created, and create nothing.")
-@click.option(
-    "-y", "--yes", is_flag=True, help="With --existing: do it. Without --yes the command says what it would do."
-)
+@options.yes_for("--existing")
 @options.scheme
 @options.target
 def command(
@@ -153,9 +151,7 @@ def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, a
 @click.argument("name")
 @options.text_field
 @click.option("--install", is_flag=True, help="Store the template on the server; needs --yes.")
-@click.option(
-    "-y", "--yes", is_flag=True, help="With --install: do it. Without --yes the command says what it would do."
-)
+@options.yes_for("--install")
 @options.scheme
 @options.target
 def index_template(
