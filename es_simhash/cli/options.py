@@ -36,17 +36,13 @@ class Manual(click.Command):
     *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str], common: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str], common: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
         for each in self.params:
-            if (
-                isinstance(each, click.Option)
-                and each.show_default is None
-                and isinstance(each.default, str | int | float)
-            ):
-                each.show_default = True
+            if isinstance(each, click.Option) and isinstance(each.default, str | int | float):
+                each.show_default = True if each.show_default is None else each.show_default
         self.examples = tuple(examples)
-        self.common = frozenset([*common, "--help-all", "--help"] if common else ())
+        self.common = frozenset(f"{common} --help-all --help".split() if common else ())
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
         if common:
             about_help: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_all}
@@ -75,7 +71,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
         ctx.exit()
 
 
-def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], Manual]:
+def manual(*examples: str, common: str = "") -> Callable[[Function], Manual]:
     return click.command(cls=Manual, examples=examples, common=common)
 
 

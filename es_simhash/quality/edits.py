@@ -200,13 +200,10 @@ def count_scripts(texts: Sequence[str], scheme: Scheme) -> Scripts | None:
     if scheme.name == "weighted" or "t2s" in scheme.preprocess or not chinese or not conversion_is_available():
         return None
     simplified = [convert(text, "t2s") for text in chinese]
-    scripts = np.array([_script(text, own) for text, own in zip(chinese, simplified, strict=True)])
+    pairs = zip(chinese, simplified, strict=True)
+    # How many more characters of traditional Chinese than of simplified each has.
+    scripts = np.array([_changes(text, own) - _changes(text, convert(text, "s2t")) for text, own in pairs])
     return Scripts(int((scripts > 0).sum()), int((scripts < 0).sum()), _count_pairs(simplified, scripts, scheme))
-
-
-def _script(text: str, simplified: str) -> int:
-    """Return how many more characters of traditional Chinese than of simplified *text* has."""
-    return _changes(text, simplified) - _changes(text, convert(text, "s2t"))
 
 
 def _changes(text: str, converted: str) -> int:

@@ -220,10 +220,7 @@ def reconcile(
     "es-simhash tag news --preset near",
     "es-simhash tag news --preset near --yes",
     "es-simhash tag mails --contained 0.95 --yes",
-    common=(
-        *("--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule"),
-        *("--canonical", "--url", "--json"),
-    ),
+    common="--contained --yes --preset --verify --max-distance --rule --canonical --url --json",
 )
 @click.argument("index")
 @contained_option
