@@ -1,9 +1,4 @@
-"""
-A command with its examples and ``--json``, and the options that several commands share. No command is here.
-
-A decorator is named after the value that it gives to the command. Options about groups are in
-``grouping_options.py``, because they import more.
-"""
+"""A command with its examples and ``--json``, and the options of several commands, named for the values they give."""
 
 from __future__ import annotations
 

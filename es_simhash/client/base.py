@@ -1,8 +1,4 @@
-"""
-The base classes of both clients: the caller's client, its dialect, the two ways to run a flow, a notebook's progress.
-
-What differs between sync and async is here and in ``drivers``, so that the methods of both clients read the same.
-"""
+"""The base classes of both clients. What differs between sync and async is here and in ``drivers``."""
 
 from __future__ import annotations
 

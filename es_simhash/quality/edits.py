@@ -1,9 +1,4 @@
-"""
-Edits that are common in republished texts, and counts of traditional and simplified Chinese among texts.
-
-An edit takes a text and a random generator, and returns the edited text, or ``None`` if it cannot apply.
-Conversion between the scripts needs OpenCC (extra ``preprocess``). No request is made here.
-"""
+"""Edits that are common in republished texts, and counts of traditional and simplified Chinese (with OpenCC)."""
 
 from __future__ import annotations
 
@@ -22,6 +17,7 @@ from es_simhash.quality.known_pairs import DUPLICATE
 from es_simhash.texts.measures import compare_pairs
 
 Edit = Callable[[str, Random], str | None]
+"""Returns the edited text, or ``None`` if the edit cannot apply."""
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n+)|.+$", re.DOTALL)
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _NUMBER = re.compile(r"\d+")

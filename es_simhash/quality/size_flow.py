@@ -1,8 +1,4 @@
-"""
-What an index of so many documents takes: disk, memory, the cost of a lookup, shards and settings.
-
-Arithmetic on constants that were measured (docs/sizing.md), and the requests that read the real size of an index.
-"""
+"""What an index takes: disk, memory, cost of a lookup, settings. By constants that were measured (docs/sizing.md)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""
-Follows an index: reads what changed, gives it fingerprints, decides its groups, and waits for more.
-
-The order of the work is here, and when groups are decided; ``follow_lease_flow`` says who may work,
-``follow_changes_flow`` what is followed and what is left to read, and writes fingerprints.
-"""
+"""Follows an index: the order of the work, and when groups are decided, some documents at a time."""
 
 from __future__ import annotations
 
