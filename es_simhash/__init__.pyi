@@ -23,7 +23,7 @@ from .errors import (
 )
 from .folding.page import DistinctHit, DistinctPage, Similar
 from .folding.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
-from .groups.pairs_and_groups_flow import Group, Pair, distinct
+from .groups.pairs_and_groups_flow import Group, Pair
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
@@ -44,7 +44,7 @@ from .ingest.actions import Problem
 from .ingest.decide import IfSimilar
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
-from .lookup.near_dups import NearDup, NearDups, rescore
+from .lookup.near_dups import NearDup, NearDups, distinct, rescore
 from .lookup.options import Verification
 from .lookup.paste import build_esql, build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
