@@ -1,8 +1,4 @@
-"""
-Lists of texts to arrays of fingerprints and terms, in parts of bounded size, for every scheme.
-
-numpy is loaded here; ``compute.py`` has the public functions and imports this module on first use.
-"""
+"""Lists of texts to arrays of fingerprints and terms, in parts of bounded size, for every scheme. Loads numpy."""
 
 from __future__ import annotations
 

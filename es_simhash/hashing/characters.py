@@ -1,11 +1,10 @@
 """
-The fixed table of what each code point becomes before shingles are cut, the same on every Python; ranges of scripts.
+The fixed table of what each code point becomes before shingles are cut; ranges of scripts; names of array types.
 
-``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from
-Unicode 14.0 (``tools/build_characters.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did
-not know are dropped *before* normalisation; for the others, Unicode's stability policies guarantee that NFKC
-and case folding do not change. One look-up does NFKC, case folding and the removal of non-word characters,
-except for the few characters whose normal form depends on their neighbours or is longer than one character.
+``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
+14.0 (``tools/build_characters.py``). Characters unknown to it are dropped *before* normalisation; for the others,
+Unicode's stability policies guarantee that NFKC and case folding do not change. One look-up does both and the removal
+of non-word characters, but for characters whose normal form depends on their neighbours or is longer than one.
 Released schemes depend on the ranges of scripts, so these never change.
 """
 

@@ -1,8 +1,8 @@
 """
-Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances.
+Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances. Loads numpy.
 
-No text, no schemes. Every sum is an integer sum that cannot overflow, so the order of the features, the size
-of a batch and the machine cannot change a bit. numpy is loaded here, so callers import this module lazily.
+Every sum is an integer sum that cannot overflow, so the order of the features, the size of a batch and the machine
+cannot change a bit.
 """
 
 from __future__ import annotations

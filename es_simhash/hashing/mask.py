@@ -1,10 +1,9 @@
 """
 The mask, a JSON file of template passages, and the texts without them. Loads numpy: import lazily.
 
-Masks with the same passages after normalisation, in any order, have the same digest. A run is *masked* if it is
-worth at least 50 letters and each gram inside it stands in a passage, whatever surrounds it; a passage that was
-cut or changed is still found in its parts. Time is linear in the text. What is left keeps its original form, so
-that every scheme and every measure can read it.
+Masks with the same passages after normalisation, in any order, have the same digest. A run is *masked* if it is worth
+at least 50 letters and each gram inside it stands in a passage, whatever surrounds it; a passage that was cut or
+changed is still found in its parts. Time is linear in the text. What is left keeps its original form.
 """
 
 from __future__ import annotations

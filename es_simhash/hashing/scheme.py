@@ -1,25 +1,22 @@
 """
 A scheme, which is everything that decides the bits of a fingerprint, and the checks of its parts.
 
-A released version never changes its bits: a change becomes a new version, and the old one stays. A released
-version may get a new parameter only with a default that leaves its bits as they were. A scheme loads nothing:
-it names files by digest and remembers where they were found. ``registry.py`` makes schemes by name;
-``shingles.py`` and ``features.py`` make features by their parameters. No text is changed here.
+A released version never changes its bits: a change becomes a new version, and the old one stays. It may get a new
+parameter only with a default that leaves its bits as they were. A scheme loads nothing: it names files by digest and
+remembers where they were found. ``registry.py`` makes schemes by name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.arguments import check_integer
 from es_simhash.errors import MissingDependencyError, SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.hashes import HASHES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 WEIGHTINGS = ("linear", "log", "set")
 """Weight of a feature that comes n times: n; 1 + ln n; 1."""

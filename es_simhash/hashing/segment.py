@@ -22,8 +22,10 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +34,7 @@ from es_simhash.hashing.characters import to_codes
 from es_simhash.hashing.registry import digest_of, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
-
-    Cut = Callable[[str], Iterable[str]]
+Cut = Callable[[str], Iterable[str]]
 
 logger = logging.getLogger("es_simhash")
 

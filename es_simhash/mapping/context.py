@@ -1,8 +1,4 @@
-"""
-The memory of a client object: its prefix, its scheme, and what it has learned about indices and their server.
-
-No request is made here; ``resolve_flow`` fills the memory.
-"""
+"""The memory of a client object: its prefix, its scheme, and what ``resolve_flow`` learned of indices and servers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-Faults that prevent the use of an index, as data, and the functions that find them in a mapping.
-
-Code reads the kind and the fields of a fault, never its sentence. No request is made here.
-"""
+"""Faults that prevent the use of an index, as data, and what finds them in a mapping. No code reads their sentences."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-The fields of a document with a fingerprint, and its text; no other module spells the names of our fields.
-
-Nothing here builds a query, makes a request or knows a server.
-"""
+"""The fields of a document with a fingerprint, and its text; no other module spells the names of our fields."""
 
 from __future__ import annotations
 

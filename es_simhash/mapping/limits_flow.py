@@ -1,9 +1,8 @@
 """
 How many hits, ids and terms a search may ask for; every search of every flow is cut to that here.
 
-A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long
-lists are split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows
-know nothing of this.
+A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long lists are
+split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows know nothing of it.
 """
 
 from __future__ import annotations

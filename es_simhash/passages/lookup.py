@@ -1,8 +1,4 @@
-"""
-One lookup of passages: its options, what it compares and finds, and why something may be missing.
-
-No request is made here.
-"""
+"""One lookup of passages: its options, what it compares and finds, and why something may be missing."""
 
 from __future__ import annotations
 

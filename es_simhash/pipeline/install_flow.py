@@ -1,8 +1,4 @@
-"""
-Installs the ingest pipeline that computes fingerprints on the server, and lets an index use it.
-
-``build`` makes the pipeline. Before it is stored, the server must compute the fingerprints of the probes.
-"""
+"""Installs the ingest pipeline, once the server makes the bits of the probes, and lets an index use it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """
-How much of two texts is the same by their shingles of words, and how units become shingles. Pure.
+How much of two texts is the same by their shingles of words, and how units become shingles.
 
-A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the
-shortest run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
-``measures.py`` has the other ways to compare.
+A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the shortest
+run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """
-Judges answers: whether an answer covers every shard of every index asked, and if not, why not.
+Whether an answer covers every shard of every index asked, and if not, why not.
 
-Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code
-reads it. Makes no request.
+Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code reads it.
 """
 
 from __future__ import annotations

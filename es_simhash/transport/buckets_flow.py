@@ -1,8 +1,8 @@
 """
 Counts documents, and reads all buckets of a field, however many values it has.
 
-A composite aggregation returns buckets in order, and each page of it looks at all documents that match. After
-a few pages the other values are therefore cut into ranges, and a page is searched for in one range only.
+A composite aggregation returns buckets in order, and each page of it looks at all documents that match. After a few
+pages the other values are therefore cut into ranges, and a page is searched for in one range only.
 """
 
 from __future__ import annotations

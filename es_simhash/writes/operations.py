@@ -1,8 +1,4 @@
-"""
-One operation of a bulk request, its outcome, and why it failed: plain values. Flows send operations.
-
-No code reads the sentence of a failure; every decision is made by ``kind`` and ``status``.
-"""
+"""One operation of a bulk request, its outcome, and why it failed: plain values. Code reads ``kind`` and ``status``."""
 
 from __future__ import annotations
 
