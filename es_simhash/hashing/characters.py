@@ -75,7 +75,6 @@ def code_point_table(usual: int, *others: tuple[Ranges, int]) -> NDArray[np.uint
 
 
 def is_unspaced(codes: Codes) -> Flags:
-    """Return for each of *codes* whether it belongs to a script written without spaces."""
     return code_point_table(0, (UNSPACED, 1)).take(codes).view(np.bool_)
 
 

@@ -123,7 +123,6 @@ class MaskPassage(Record):
 
 
 def mask_json(passages: Iterable[MaskPassage]) -> str:
-    """Return the content of the mask file of *passages*."""
     content = {"format": FORMAT, "version": VERSION, "passages": [each.to_dict() for each in passages]}
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 

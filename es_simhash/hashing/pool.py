@@ -54,7 +54,6 @@ class TextHashes:
 
 
 def check_workers(workers: int | None) -> int:
-    """Return the number of processes, 0 for ``None``, or raise if it is less than 1."""
     return 0 if workers is None else check_count("workers", workers)
 
 

@@ -144,7 +144,6 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
 
 
 def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
-    """Return :func:`digest_of` one of the user's files."""
     content = read_file(path, purpose=purpose)
     try:
         return digest_of(content, purpose=purpose)

@@ -80,24 +80,20 @@ _FILE_PARAMETERS = {
 
 
 def known_versions() -> list[tuple[str, int]]:
-    """Return name and version of every scheme, sorted."""
     return sorted(_PARAMETERS)
 
 
 def check_version(name: str, version: int) -> None:
-    """Raise ``SchemeError`` if no scheme of this name and version is known."""
     if (name, version) not in _PARAMETERS:
         known = ", ".join(f"{each}-{number}" for each, number in known_versions())
         raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 
 
 def defaults_of(name: str, version: int) -> dict[str, Any]:
-    """Return the default of every parameter of a scheme that is known."""
     return {key: default for key, (default, _) in _PARAMETERS[name, version].items()}
 
 
 def file_parameters_of(name: str, version: int) -> tuple[str, ...]:
-    """Return the names of the parameters that are the user's own files."""
     return _FILE_PARAMETERS.get((name, version), ())
 
 
@@ -287,7 +283,6 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
 
 
 def library_version(name: str) -> str:
-    """Return the installed version of a distribution."""
     import importlib.metadata  # noqa: PLC0415 - brings the e-mail package with it, a quarter of our import time
 
     try:

@@ -59,7 +59,6 @@ _PROBES = (
 
 
 def has_other_cut(run: str) -> bool:
-    """Return whether rjieba may cut *run* differently from jieba."""
     return _JOINED.search(run) is not None or _REPEATED.search(run) is not None
 
 
@@ -202,7 +201,6 @@ class Segmenter:
         return [list(self._tokenizer.cut(text)) for text in texts] if self._fast is None else self._fast.cut_all(texts)
 
     def tagged(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the tokens of *text*, each with its part of speech."""
         tagger = self._load_tagger()
         for part in self._parts(text):
             for pair in tagger.cut(part):

@@ -139,7 +139,6 @@ _PENDING_LIMIT = 1 << 21
 
 
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
-    """Return the fingerprints of a batch of texts, and which of them have one."""
     fingerprints = np.zeros(len(texts), np.uint64)
     codes, lengths = normalise_batch(texts, separators=False)
     known = lengths > 0
@@ -218,7 +217,6 @@ class _Table:
             self._merge()
 
     def finish(self) -> tuple[Hashes, Hashes]:
-        """Return the hashes, sorted, and their counts."""
         self._merge()
         return self._hashes, self._counts
 
@@ -259,7 +257,6 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
 
 
 def _spans(codes: Codes, scheme: Scheme) -> NDArray[np.uint8]:
-    """Return the length of the shingle that begins at each of *codes*, in characters."""
     size = scheme.parameters["size"]
     return shingle_lengths(codes, size) if scheme.version > 1 else np.full(codes.size, size, np.uint8)
 

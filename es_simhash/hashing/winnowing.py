@@ -212,7 +212,6 @@ def _table_of_powers() -> tuple[Hashes, Hashes]:
 
 
 def _make_powers(count: int) -> tuple[Hashes, Hashes]:
-    """Return the powers of the base, from 0 on, and those of its inverse."""
     both = []
     for base in (_BASE, _INVERSE):
         factors = np.full(count, base, np.uint64)

@@ -131,7 +131,6 @@ class Fault:
 
     @property
     def advice(self) -> str:
-        """What to do about it, as a sentence for people."""
         return self._say(1)
 
     def __str__(self) -> str:
@@ -282,7 +281,6 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
 
 
 def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
-    """Raise MappingError if the ``_source`` of an index does not show the groups of its documents."""
     names = [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")]
     refuse_hidden_fields(mappings, names, kind="hidden_groups")
 

@@ -138,8 +138,6 @@ class PositionsError(Exception):
 
 
 class Positions:
-    """The positions of all shards behind *index*."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
         self._shards_of: dict[str, int] = {}  # by uuid

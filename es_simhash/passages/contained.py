@@ -158,7 +158,6 @@ class ContainmentMeasure:
     """
 
     def prepare(self, texts: Sequence[str]) -> list[Question]:
-        """Return each of *texts* prepared for :meth:`compare`."""
         return [Question(text, min_run=GUARANTEE) for text in texts]
 
     def compare(self, first: Question, second: Question, *, bound: float) -> Score:

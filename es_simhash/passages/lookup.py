@@ -193,11 +193,9 @@ class Lookup:
         return cut_pieces(self.text, min_contained=self.options.min_contained)
 
     def note(self, reasons: Iterable[Reason]) -> None:
-        """Note why documents may be missing."""
         self.gaps |= dict.fromkeys(reasons)
 
     def leave_out(self, keys: Iterable[Key]) -> None:
-        """Leave documents out: those asked for, and their copies."""
         self._seen |= set(keys)
 
     def compare(self, hits: Hits) -> None:
@@ -240,7 +238,6 @@ class Lookup:
         return sorted(self._found, key=lambda each: each.order)[: self.options.size]
 
     def take_found(self) -> list[Overlap]:
-        """Return what was found since the last call."""
         found, self._found = self._found, []
         return found
 

@@ -83,7 +83,6 @@ class TextMeasure(Record):
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
-        """Return the measure that :meth:`to_dict` wrote."""
         return cls(recorded["measure"], recorded["unit"])
 
     def after(self, scheme: Scheme) -> TextMeasure:

@@ -45,7 +45,6 @@ def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
 
 
 def word_hashes(texts: Sequence[str]) -> list[Shingles]:
-    """Return the words of each text in their order, as 64-bit hashes."""
     hashed = map(_hash_batch, text_batches(texts))
     return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
 

@@ -103,7 +103,6 @@ def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
 
 
 def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
-    """Raise IncompleteSearchError if there is any gap."""
     if reasons := sentences(gaps):
         raise IncompleteSearchError(
             f"not every document could be read: {'; '.join(reasons)}; {advice}", reasons=reasons
@@ -122,7 +121,6 @@ def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]
 
 
 def is_shard_missing(refusal: BaseException) -> bool:
-    """Return whether the server refused a request because a shard has no active copy."""
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
 

@@ -59,7 +59,6 @@ class Patience:
         return Wait(seconds)
 
     def renew(self) -> None:
-        """Forget the failures: something succeeded."""
         self.failures = 0
 
 

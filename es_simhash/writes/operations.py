@@ -154,11 +154,9 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the operation was carried out."""
         return self.error is None
 
     def to_failure(self) -> Failure:
-        """Return the failure of the document, if the operation was not carried out."""
         kind = _KINDS.get(self.status, "refused")
         return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)
 
