@@ -24,6 +24,7 @@ from es_simhash.mapping.resolve_flow import read_index_settings, send_confirmed,
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, document_key, status_of
+from es_simhash.transport.retry_flow import unless_refused
 
 
 def find(
@@ -287,13 +288,10 @@ def _search_by_id(
         source=options.source,
         routing=routing,
     )
-    try:
-        call = Call("search", {"index": index, "body": body})
-        answer = yield from send_confirmed(context, index, call, settings=settings)
-    except Exception as error:
-        # An alias of several indices or a data stream cannot be asked for a document by id.
-        if status_of(error) not in (400, 404, 500):
-            raise
+    # An alias of several indices or a data stream cannot be asked for a document by id.
+    asked = send_confirmed(context, index, Call("search", {"index": index, "body": body}), settings=settings)
+    answer = yield from unless_refused(asked, 400, 404, 500)
+    if answer is None:
         return None
     hits: Hits = answer["hits"]["hits"]
     name = Fields(context.prefix).fingerprint

@@ -46,6 +46,7 @@ from es_simhash.transport.protocol import (
     local_names,
     status_of,
 )
+from es_simhash.transport.retry_flow import send_once, unless_refused
 
 
 def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
@@ -137,14 +138,11 @@ def narrowed(index: Index) -> Flow[list[str]]:
     def is_named(name: str) -> bool:
         return any(fnmatchcase(name, each) for each in names)
 
-    try:
-        answer = yield Call("get_alias", {"index": ",".join(local_names(index))})
-    except Exception as error:
-        if status_of(error) not in (401, 403, 404):  # OpenSearch finds no data stream here
-            raise
-        return []
+    # OpenSearch finds no data stream here.
+    call = Call("get_alias", {"index": ",".join(local_names(index))})
+    answer = yield from unless_refused(send_once(call), 401, 403, 404)
     found = []
-    for name, each in sorted(answer.items()):
+    for name, each in sorted((answer or {}).items()):
         used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
         if used and not is_named(name) and all("filter" in own or "search_routing" in own for own in used):
             found.append(name)
