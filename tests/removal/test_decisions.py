@@ -181,14 +181,14 @@ def test_damage_never_keeps_less(data):
 def test_what_is_no_file(plan, tmp_path):
     """A folder, nothing, a pipe, no path."""
     with pytest.raises(InvalidInputError, match="is a folder"):
-        decide(plan, tmp_path)
+        read_approved(plan.path, decisions=tmp_path, sha256=None)
     with pytest.raises(InvalidInputError, match="does not exist"):
-        decide(plan, tmp_path / "nothing")
+        read_approved(plan.path, decisions=tmp_path / "nothing", sha256=None)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInputError, match="no regular file"):
         decide(plan, tmp_path / "pipe")
-    with pytest.raises(TypeError):
-        decide(plan, 7)
+    with pytest.raises(WrongTypeError):
+        read_approved(plan.path, decisions=7, sha256=None)
 
 
 def test_only_the_plan_that_was_approved(plan):
