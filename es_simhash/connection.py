@@ -151,8 +151,16 @@ def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[A
     return client, product
 
 
-def _elasticsearch_client(server: Server, headers: dict[str, str]) -> Any:
-    from elasticsearch import Elasticsearch  # noqa: PLC0415 -- slow to import, and useless with OpenSearch
+def open_async_client(server: Server, login: Mapping[str, str], index: str) -> Any:
+    """Return an async client, as :func:`open_client` does, which its caller closes on its event loop."""
+    client, product = open_client(server, login, index)
+    client.close()
+    make = _opensearch_client if product == "opensearch" else _elasticsearch_client
+    return make(server, dict(login), kind="Async")
+
+
+def _elasticsearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
+    import elasticsearch  # noqa: PLC0415 -- slow to import, and useless with OpenSearch
 
     options: dict[str, Any] = {"headers": headers, "request_timeout": server.timeout_seconds}
     if server.url.startswith("https:"):
@@ -160,12 +168,12 @@ def _elasticsearch_client(server: Server, headers: dict[str, str]) -> Any:
             options["ca_certs"] = server.ca_file
         if server.is_insecure:
             options |= {"verify_certs": False, "ssl_show_warn": False}
-    return Elasticsearch(server.urls, **options)
+    return getattr(elasticsearch, f"{kind}Elasticsearch")(server.urls, **options)
 
 
-def _opensearch_client(server: Server, headers: dict[str, str]) -> Any:
+def _opensearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
     try:
-        from opensearchpy import OpenSearch  # noqa: PLC0415 -- an extra
+        import opensearchpy  # noqa: PLC0415 -- an extra
     except ImportError as error:
         raise MissingDependencyError(
             "this server is an OpenSearch, and its client is not installed: pip install 'es-simhash[opensearch]'"
@@ -175,7 +183,7 @@ def _opensearch_client(server: Server, headers: dict[str, str]) -> Any:
         options |= {"use_ssl": True, "verify_certs": not server.is_insecure, "ssl_show_warn": False}
         if server.ca_file:
             options["ca_certs"] = server.ca_file
-    return OpenSearch(server.urls, **options)
+    return getattr(opensearchpy, f"{kind}OpenSearch")(server.urls, **options)
 
 
 def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:

@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "find": "Find near-duplicates.",
         "passages": "Find documents that share passages with a text.",
         "search": "Search without near-duplicates among the hits.",
+        "mcp": "Serve agents, which can read and change nothing.",
     },
     "See": {
         "stats": "Count documents, duplicates and groups.",

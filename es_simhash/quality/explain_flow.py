@@ -10,8 +10,8 @@ from math import sqrt
 from operator import mul
 from typing import Any
 
-from es_simhash.arguments import check_count, check_name
-from es_simhash.errors import InvalidInputError
+from es_simhash.arguments import check_count, check_items, check_name
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -275,18 +275,28 @@ def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[F
 
 
 def explain_documents(
-    context: Context, index: Index, first: str, second: str, text_field: str | Sequence[str], max_changes: int
+    context: Context,
+    index: Index,
+    ids: Sequence[str],
+    texts: Sequence[str],
+    text_field: str | Sequence[str],
+    max_changes: int,
 ) -> Flow[Explanation]:
-    """Return how the documents with the ids *first* and *second* differ; costs two searches."""
+    """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
     check_index(index)
-    check_name("first", first, wanted="the id of a document")
-    check_name("second", second, wanted="the id of a document")
+    for each in ids:
+        check_name("first" if each is ids[0] else "second", each, wanted="the id of a document")
+    given = tuple(check_items("texts", texts, of="texts"))
+    if not all(isinstance(each, str) for each in given):
+        raise WrongTypeError(f"texts must be a list of texts, not {shorten(texts)}")
+    if len(ids) + len(given) != 2:
+        raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes, 0)
     verification = Verification(text_field=text_field)
     settings = yield from read_present_settings(context, index)
-    texts = []
-    for each in (first, second):
-        texts.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
+    read = []
+    for each in ids:
+        read.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
     how = partial(explain, scheme=settings.scheme, max_changes=max_changes)
-    found: Explanation = yield Compute(how, tuple(texts))
+    found: Explanation = yield Compute(how, (*read, *given))
     return found

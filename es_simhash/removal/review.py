@@ -140,6 +140,10 @@ class Review:
             yield ""
             yield from removal_lines(removal)
 
+    def removals(self) -> Iterator[PlannedRemoval]:
+        """Yield the removals, least similar first."""
+        return self._plan.removals()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers of the plan as plain JSON values."""
         header = self._plan.header

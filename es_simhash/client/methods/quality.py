@@ -75,10 +75,19 @@ class QualityMethods(SyncBase):
         return self._run(read_boilerplate(self._context, index, options))
 
     def explain(
-        self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
+        self,
+        index: Index,
+        first: str | None = None,
+        second: str | None = None,
+        *,
+        texts: Sequence[str] = (),
+        text_field: str | Sequence[str] = (),
+        max_changes: int = 4,
     ) -> Explanation:
         """
         Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+
+        A text may take the place of a document, or two of both: by the scheme of *index*.
 
         Args:
             index:
@@ -87,17 +96,20 @@ class QualityMethods(SyncBase):
                 Id of a document.
             second:
                 Id of another.
+            texts:
+                A text in place of the second document, or two texts in place of both.
             text_field:
                 Field or fields of the text; by default those that the index records.
             max_changes:
                 Places shown at which the texts differ.
 
         Raises:
-            InvalidInputError: If a document is missing or has no readable text.
+            InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
         """
         from es_simhash.quality.explain_flow import explain_documents
 
-        return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
+        ids = [each for each in (first, second) if each is not None]
+        return self._run(explain_documents(self._context, index, ids, texts, text_field, max_changes))
 
     def stats(self, index: Index, *, options: StatsOptions) -> Stats:
         """

@@ -1,0 +1,353 @@
+"""
+The tools of ``es-simhash mcp``: what each takes, and its answer, which is bounded and marked as data.
+
+Names, types, ranges and texts of arguments come from the methods of the client and their options. No tool writes, and
+the connection refuses every request that is no reading one. How calls arrive is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from es_simhash import AsyncSimHashClient
+from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
+from es_simhash.cli.agent_answers import Answer, Shown
+from es_simhash.cli.options import Target
+from es_simhash.connection import Login, open_async_client
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.folding.request import DistinctOptions
+from es_simhash.groups.pairs_and_groups_flow import GroupOptions
+from es_simhash.lookup.near_dups import NearDups
+from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.query import check_filter
+from es_simhash.passages.lookup import PassageOptions
+from es_simhash.quality.stats_flow import StatsOptions
+from es_simhash.removal.review import Review, removal_lines
+from es_simhash.texts.measures import PRESETS, check_bound
+
+# Queries that read nothing but the documents they are asked of; a lookup of terms reads another index.
+_QUERIES = ("bool", "exists", "ids", "match", "match_all", "match_phrase", "prefix", "range", "term", "terms")
+_CLAUSES = ("filter", "must", "must_not", "should")
+
+
+def check_query(given: Any) -> None:
+    """Refuse a filter that could read what the index does not hold, run a script, or take the server long."""
+    for clause in check_filter(given):
+        [(kind, body)] = clause.items()
+        if kind not in _QUERIES or not isinstance(body, Mapping):
+            raise InvalidInputError(f"filter has {shorten(kind)}: give {', '.join(_QUERIES)}")
+        if kind == "terms" and any(isinstance(each, Mapping) for each in body.values()):
+            raise InvalidInputError("filter has terms from another document: give a list of them")
+        if kind == "bool":
+            for name, inner in body.items():
+                if name in _CLAUSES:
+                    check_query(inner)
+                elif name not in ("boost", "minimum_should_match"):
+                    raise InvalidInputError(f"filter has {shorten(name)} in bool: give {', '.join(_CLAUSES)}")
+
+
+def check_allowed(index: Any, patterns: Sequence[str]) -> None:
+    """
+    Refuse *index* unless every name in it fits one of the *patterns*, if there are any.
+    A star in a name fits only a star, so whatever the name means to a server fits too. Exclusions, date math, other
+    clusters and escapes mean something else than they say, and are refused.
+    """
+    for name in check_name("index", index).split(",") if patterns else ():
+        fits = any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), name, re.DOTALL) for each in patterns)
+        if not fits or name[:1] in "-+_" or set(name) & set('%<>:/\\|?#"'):
+            raise InvalidInputError(f"index {shorten(name)} is not allowed here: give names like {', '.join(patterns)}")
+
+
+# By method and path. A POST to a mapping or an alias would write, and so would any other GET than these.
+_READS = re.compile(
+    r"(GET|HEAD) (.*/_(search|mapping|settings|alias|data_stream|stats)(/.*)?|/[^_/][^/]*)"
+    r"|POST .*/_(search|msearch|mget)|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
+)
+
+
+def read_only(transport: Any) -> None:
+    """Let *transport* send nothing but requests that read, whatever asks it."""
+    kind = type(transport)
+
+    def perform_request(self: Any, method: str, target: str, *args: Any, **more: Any) -> Any:
+        if not _READS.fullmatch(f"{method} {target.partition('?')[0]}"):
+            raise InvalidInputError(f"{method} {target} is refused: this server only reads")
+        return kind.perform_request(self, method, target, *args, **more)
+
+    transport.__class__ = type(kind.__name__, (kind,), {"perform_request": perform_request})
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool, which *takes* arguments of *methods* of the client, and of :class:`Shown`; some it *needs*."""
+
+    run: Callable[[Any, dict[str, Any], Shown], Awaitable[Answer]]
+    methods: Sequence[str]
+    takes: Sequence[str]
+    options: type[Any] | None
+    needs: Sequence[str]
+
+    @property
+    def description(self) -> str:
+        own = self.run.__doc__ or getattr(AsyncSimHashClient, self.methods[0]).__doc__
+        return _plain((own or "").strip().split("\n\n")[0])
+
+    def schema(self, patterns: Sequence[str]) -> dict[str, Any]:
+        """Return the JSON schema of the arguments; *patterns*: the indices that are allowed."""
+        sources = [Shown, *(getattr(AsyncSimHashClient, each) for each in reversed(self.methods))]
+        texts = {name: text for each in sources for name, text in _texts(each).items()} | _OWN
+        known = {name: each for source in sources for name, each in inspect.signature(source).parameters.items()}
+        checks = {each.name: each.metadata.get("check") for cls in (Shown, self.options) if cls for each in fields(cls)}
+        properties = {}
+        for name in self.takes:
+            own = known.get(name)
+            properties[name] = _type(own.annotation if own else "str", checks.get(name)) | {"description": texts[name]}
+            if own and own.default and isinstance(own.default, (int, float, str)):
+                properties[name]["default"] = own.default
+        if "index" in properties:
+            allowed = f" Allowed: {', '.join(patterns)}." if patterns else ""
+            properties["index"]["description"] += f" Several are separated by commas.{allowed}"
+        closed = {"required": list(self.needs), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r":\w+:`([^`]+)`|``([^`]+)``|\*(\w+)\*", r"\1\2\3", text).split())
+
+
+def _texts(documented: Any) -> dict[str, str]:
+    """Return the text of each argument in a docstring."""
+    _, _, rest = (inspect.getdoc(documented) or "").partition("\nArgs:\n")
+    found = re.findall(r"^    (\w+):\n((?:        .*\n?)+)", rest.partition("\n\n")[0], re.MULTILINE)
+    return {name: _plain(text) for name, text in found}
+
+
+_OWN = {
+    "id": "Id of a document of the index.",
+    "words": "Words to search for in the text of the documents; the best match comes first.",
+    "after": "What the answer before had as after, to go on with the same search.",
+    "plan": "Name of a plan in the folder; without it the names of all plans are returned.",
+}
+_TYPES: dict[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "Index": {"type": "string"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "Sequence[str]": {"type": "array", "items": {"type": "string"}},
+    "Filter": {"type": "object"},
+    "Preset": {"type": "string", "enum": list(PRESETS)},
+}
+
+
+def _type(annotation: str, check: Any) -> dict[str, Any]:
+    parts = annotation.split(" | ")
+    kinds = [_TYPES[part] for part in parts if part in _TYPES and not (part == "str" and "Preset" in parts)]
+    kinds += [{"enum": re.findall(r"['\"](\w+)", part)} for part in parts if part.startswith("Literal")]
+    if isinstance(check, Count) or check is check_bound:
+        least, most = (check.smallest, check.largest) if isinstance(check, Count) else (0, 1)
+        kinds = [each | {"minimum": least} | ({"maximum": most} if most < LARGEST_COUNT else {}) for each in kinds]
+    return dict(kinds[0]) if len(kinds) == 1 else {"anyOf": kinds}
+
+
+TOOLS: dict[str, Tool] = {}
+
+
+def _tool(methods: str, takes: str, options: type[Any] | None = None, needs: str = "index") -> Callable[[Any], Any]:
+    def add(run: Any) -> Any:
+        TOOLS[run.__name__] = Tool(run, methods.split(), takes.split(), options, needs.split())
+        return run
+
+    return add
+
+
+@dataclass(eq=False)
+class Reader:
+    """Carries calls out, on one connection, which the first of them makes; the address of *target* has no login."""
+
+    target: Target
+    login: Login
+    patterns: Sequence[str] = ()
+    plans: Path | None = None
+    _client: Any = None
+    _simhash: AsyncSimHashClient | None = None
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _running: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        return {name: each for name, each in TOOLS.items() if self.plans is not None or name != "review"}
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return the answer of the tool *name*. A call that is cancelled stops, and closes what it has opened.
+
+        Its work is a task of its own: one that is cancelled again and again, as by anyio, could close nothing.
+        """
+        task = asyncio.ensure_future(self._call(name, arguments))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if (tool := self.tools.get(name)) is None:
+            raise InvalidInputError(f"there is no tool {shorten(name)}: call {', '.join(self.tools)}")
+        asked = {key: value for key, value in arguments.items() if value is not None}
+        for key in asked:
+            if key not in tool.takes:
+                raise InvalidInputError(f"{name} has no {shorten(key)}: give {', '.join(tool.takes)}")
+        for key in tool.needs:
+            if key not in asked:
+                raise InvalidInputError(f"{key} is missing: {name} needs {' and '.join(tool.needs)}")
+        check_query(asked.get("filter"))
+        shown = Shown(**{key: asked.pop(key) for key in _SHOWN.split() if key in asked})
+        async with self._gate:
+            answer = await tool.run(await self._connect(asked["index"]) if "index" in asked else self, asked, shown)
+        return answer.to_dict(shown)
+
+    async def _connect(self, index: Any) -> AsyncSimHashClient:
+        check_allowed(index, self.patterns)
+        async with self._connecting:
+            if self._simhash is None:
+                server, headers = self.target.server, self.login.headers
+                self._client = await asyncio.to_thread(open_async_client, server, headers, check_name("index", index))
+                read_only(self._client.transport)
+                self._simhash = AsyncSimHashClient(self._client, scheme=self.target.scheme, prefix=self.target.prefix)
+        return self._simhash
+
+    async def close(self) -> None:
+        """End what is running, and close the connection."""
+        for each in self._running:
+            each.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=5)
+        if self._client is not None:
+            await self._client.close()
+
+    def plan(self, name: Any) -> Path:
+        """Return the path of the plan *name*, which may not lead out of the folder."""
+        folder, given = (self.plans or Path()).resolve(), Path(check_path("plan", name))
+        path = (folder / given).resolve()
+        if given.is_absolute() or ".." in given.parts or not path.is_relative_to(folder) or not path.is_file():
+            raise InvalidInputError(f"plan {shorten(name)} is not in the folder: leave plan out to see which are")
+        return path
+
+
+_AT_ONCE = 4
+_SHOWN = "limit offset characters"
+_LOOKUP = f"max_distance preset filter routing source {_SHOWN}"
+
+
+@_tool("find_near_dups", f"index text {_LOOKUP}", LookupOptions, "index text")
+async def find(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    return await _find(simhash.find_near_dups, asked, shown)
+
+
+@_tool("find_near_dups_of find_near_dups", f"index id {_LOOKUP}", LookupOptions, "index id")
+async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    return await _find(simhash.find_near_dups_of, asked, shown)
+
+
+async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any], shown: Shown) -> Answer:
+    """Find all, to count them; then the fields of those that are shown."""
+    source = asked.pop("source", False)
+    found = await method(**asked)
+    total = len(found)
+    head: dict[str, Any] = {"max_distance": found.max_distance, "scheme": str(found.scheme), "total": total}
+    if found.unverified:
+        head["unverified"] = found.unverified
+    if found.plan is None and found.scheme is not None and "text" in asked:
+        from es_simhash.cli.commands.find import NoFingerprint  # noqa: PLC0415 -- of a command, and seldom needed
+
+        head["no_fingerprint"] = str(NoFingerprint.of(asked["text"], found.scheme))
+    if source is not False and total > shown.offset:
+        found = await method(**asked, source=source, size=shown.offset + shown.limit)
+    return Answer.page("near_dups", found, total, shown, head)
+
+
+@_tool("explain", "index first second texts text_field max_changes characters")
+async def explain(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) -> Answer:
+    return Answer((await simhash.explain(**asked)).to_dict(most=5))
+
+
+@_tool(
+    "search_distinct find_near_dups",
+    "index words filter source by after total similar limit characters",
+    DistinctOptions,
+    "index words",
+)
+async def search_distinct(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    """Search for words, and return of all hits that are near-duplicates the best one."""
+    names = [name for each in await simhash.check(asked["index"]) for name in each.text_fields]
+    if not (text_fields := list(dict.fromkeys(names))):
+        raise InvalidInputError(f"index {shorten(asked['index'])} does not record its text field: nothing to search in")
+    words = {"multi_match": {"query": check_name("words", asked.pop("words")), "fields": text_fields}}
+    query = {"bool": {"must": [words], "filter": check_filter(asked.pop("filter", None))}}
+    body = {"query": query, "_source": asked.pop("source", text_fields)}
+    page = await simhash.search_distinct(body=body, size=shown.limit, **asked)
+    hits = [each.to_dict() for each in page]
+    return Answer({"total": page.total}, "hits", hits, whole={"after": page.after})
+
+
+@_tool("find_passages find_passages_of", f"index text id min_contained min_run filter routing {_SHOWN}", PassageOptions)
+async def passages(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    if ("text" in asked) == ("id" in asked):
+        raise InvalidInputError("both text and id are given, or neither: give one of them")
+    found = await (simhash.find_passages if "text" in asked else simhash.find_passages_of)(**asked)
+    head = {"min_run": found.min_run, "min_contained": found.min_contained, "total": len(found)}
+    return Answer.page("overlaps", found, len(found), shown, head | ({"stale": found.stale} if found.stale else {}))
+
+
+@_tool("groups", f"index min_size filter source {_SHOWN}", GroupOptions)
+async def groups(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    """Return groups of near-duplicates, as the documents say, the largest first."""
+    told: list[int] = []
+    found: list[Any] = []
+    # How many there are is told when the first of them were read.
+    stream = simhash.groups(**asked, sort="size", progress=lambda progress: told.append(progress.total or 0))
+    async with aclosing(stream) as every:
+        async for each in every:
+            if told and len(found) >= shown.offset + shown.limit:
+                break
+            found.append(each)
+    total = told[-1] if told else len(found)
+    return Answer.page("groups", found, total, shown, {"total": total})
+
+
+@_tool("stats", "index time_field source_field text_field filter characters", StatsOptions)
+async def stats(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) -> Answer:
+    return Answer((await simhash.stats(**asked)).to_dict())
+
+
+@_tool("check find_near_dups", f"index {_SHOWN}")
+async def check(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
+    # A fault as data says what its sentence says.
+    found = [asdict(replace(each, faults=())) for each in await simhash.check(**asked)]
+    return Answer.page("indices", found, len(found), shown, {"total": len(found)})
+
+
+@_tool("", f"plan {_SHOWN}", needs="")
+async def review(reader: Reader, asked: dict[str, Any], shown: Shown) -> Answer:
+    """Show a plan of removal: how many documents would go, and what stays beside each. Nothing is removed."""
+    if "plan" not in asked:
+        names = sorted(path.name for path in (reader.plans or Path()).iterdir() if path.is_file())
+        return Answer.page("plans", ({"plan": name} for name in names), len(names), shown, {})
+    return await asyncio.to_thread(_review, reader.plan(asked["plan"]), shown)
+
+
+def _review(path: Path, shown: Shown) -> Answer:
+    found = Review(path)
+    plain = ({"similarity": each.similarity, "lines": [*removal_lines(each)]} for each in found.removals())
+    return Answer.page("removals", plain, found.summary.total.removals, shown, found.to_dict())

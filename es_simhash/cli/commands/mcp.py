@@ -1,0 +1,191 @@
+"""``es-simhash mcp``: the transports of a server for agents, over stdio or HTTP. Its tools are elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import signal
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from es_simhash import __version__
+from es_simhash.cli import options
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import note, visible, warn
+from es_simhash.connection import ca_file_of_environment, login_of_environment, split_url
+from es_simhash.errors import InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+    from es_simhash.cli.agent_tools import Reader
+
+_TOKEN = "ES_SIMHASH_MCP_TOKEN"  # noqa: S105 -- the name of the variable
+_SHORTEST = 16
+
+
+@options.manual(
+    "es-simhash mcp --index 'news-*'",
+    "es-simhash mcp --index news,laws --plans plans/",
+    "es-simhash mcp --index 'news-*' --http 8642",
+)
+@click.option(
+    "--index",
+    "patterns",
+    metavar="PATTERN",
+    multiple=True,
+    callback=options.split_names,
+    help="Answer about names that fit this pattern alone. Repeatable. Default: whatever the login may read.",
+)
+@click.option(
+    "--plans",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Show plans of removal in this folder.",
+)
+@options.number(
+    "--http",
+    least=0,
+    most=65535,
+    metavar="PORT",
+    help="Answer over HTTP on this port of this machine alone, not over stdio; 0 for a free one.",
+)
+@options.scheme
+@options.target
+def command(patterns: tuple[str, ...], plans: str | None, http: int | None, target: Target, *, as_json: bool) -> None:
+    """
+    Serve agents by the Model Context Protocol: they find and explain near-duplicates, and cannot change anything.
+
+    An agent starts this command and speaks to it over stdin and stdout (docs/agents.md). With --http it asks for
+    http://127.0.0.1:PORT/mcp with the token that ES_SIMHASH_MCP_TOKEN has, or else a new one, which is printed on
+    stderr. Its login needs the right to read. An alias that fits --index is allowed with whatever it stands for.
+    """
+    del as_json  # the messages are JSON with it; the protocol always is
+    url, login_of_url = split_url(target.server.url)
+    server = replace(target.server, url=url, ca_file=ca_file_of_environment())
+    if server.is_insecure:
+        warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
+    login = login_of_environment()
+    login = login if login.headers else login_of_url
+    try:
+        import mcp  # noqa: F401, PLC0415 -- an extra
+    except ImportError as error:
+        raise MissingDependencyError("mcp is not installed: pip install 'es-simhash[mcp]'") from error
+    from es_simhash.cli.agent_tools import Reader  # noqa: PLC0415 -- loads numpy
+
+    reader = Reader(replace(target, server=server), login, patterns, None if plans is None else Path(plans))
+    asyncio.run(_serve_stdio(reader) if http is None else _serve_http(reader, http))
+
+
+def _make(reader: Reader) -> Server[Any]:
+    import json  # noqa: PLC0415
+
+    import mcp_types as types  # noqa: PLC0415 -- an extra
+    from mcp.server import Server  # noqa: PLC0415
+
+    from es_simhash.cli.agent_answers import NOTE, harmless  # noqa: PLC0415
+    from es_simhash.cli.failures import describe  # noqa: PLC0415
+
+    hints = types.ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    output = {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"]}
+    tools = []
+    for name, each in reader.tools.items():
+        schemas: Any = {"input_schema": each.schema(reader.patterns), "output_schema": output}
+        tools.append(types.Tool(name=name, description=each.description, annotations=hints, **schemas))
+
+    async def list_tools(*_: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            answer = await reader.call(asked.name, asked.arguments or {})
+        except Exception as failure:  # noqa: BLE001 -- each is one line for the agent
+            text = harmless(visible(describe(failure, url=reader.target.server.url)))
+            return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+        text = json.dumps(answer, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)
+
+    about = f"Near-duplicates in Elasticsearch or OpenSearch; nothing can be changed. {NOTE}"
+    return Server(
+        "es-simhash", version=__version__, instructions=about, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+async def _serve_stdio(reader: Reader) -> None:
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 -- an extra
+
+    server = _make(reader)
+
+    def end(number: int) -> None:
+        note("stopped")
+        sys.stderr.flush()
+        # A thread waits for input, and Python would wait for the thread.
+        os._exit(128 + number)
+
+    def stop(number: int) -> None:
+        asyncio.ensure_future(reader.close()).add_done_callback(lambda _: end(number))
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    finally:
+        await reader.close()
+
+
+class _Guard:
+    """Lets through to *app* what has the *token*, compared in a time that says nothing about it."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._wanted = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and hmac.compare_digest(given, self._wanted)):
+            await self._app(scope, receive, send)
+            return
+        from starlette.responses import PlainTextResponse  # noqa: PLC0415 -- of the extra
+
+        refusal = PlainTextResponse(
+            "give the token: Authorization: Bearer TOKEN\n", 401, {"WWW-Authenticate": "Bearer"}
+        )
+        await refusal(scope, receive, send)
+
+
+async def _serve_http(reader: Reader, port: int) -> None:
+    import uvicorn  # noqa: PLC0415 -- of the extra
+    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+
+    given = os.environ.get(_TOKEN)
+    if given is not None and len(given) < _SHORTEST:
+        raise InvalidInputError(f"{_TOKEN} has fewer than {_SHORTEST} characters: set a longer one, or unset it")
+    token = given or secrets.token_urlsafe(32)
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise InvalidInputError(
+            f"--http {port} cannot be used ({error.strerror}): stop the program that uses it, or pass another port"
+        ) from error
+    places = [f"{host}:{listening.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
+    # Pages that a browser shows have another origin, and a name that leads here is another host.
+    checked = TransportSecuritySettings(allowed_hosts=places, allowed_origins=[f"http://{each}" for each in places])
+    app = _Guard(_make(reader).streamable_http_app(transport_security=checked), token)
+    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2)
+    note(f"http://{places[0]}/mcp answers" + ("" if given else f" to this token: {token}"))
+    try:
+        await uvicorn.Server(config).serve(sockets=[listening])
+    finally:
+        await reader.close()
