@@ -20,7 +20,7 @@ from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option,
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
@@ -57,13 +57,15 @@ def command(
     Delete what the file PLAN names, as es-simhash plan wrote it; or plan for INDEX, and delete that.
 
     The argument is a PLAN if there is a file of that name, or if it has a slash or ends in .jsonl or .gz; else it is an
-    INDEX. The options that say what to delete are for INDEX.
+    INDEX. The options that say what to delete are for INDEX; --max-share is for both.
 
-    A document is deleted only after it was archived, and only if it and its canonical, which stays, have not changed
-    since their texts were compared. es-simhash restore undoes it. A command that was killed goes on when it is given
-    again; the plan for INDEX is in a file beside the archive until all of it is done.
+    A document is deleted only after it was archived, and only if what decided about it and about its canonical, which
+    stays, is as it was when it was planned: their texts, and the fields of --per, --within, --canonical, --protect and
+    --filter. es-simhash restore undoes it. A command that was killed goes on when it is given again; the plan for INDEX
+    is in a file beside the archive until all of it is done.
     """
     asked = given(removal, grouping)
+    allowed = {name: asked.pop(name) for name in ("max_share",) if name in asked}
     is_file = Path(plan).is_file() or plan.endswith((".jsonl", ".gz")) or ("/" in plan and not plan.startswith("<"))
     if is_file and asked:
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
@@ -77,11 +79,18 @@ def command(
             note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
             return 0
         if not yes:
-            return _try_out(connection, path, archive, is_listed=not is_file and not quiet, as_json=as_json)
+            return _try_out(connection, path, archive, allowed, is_listed=not is_file and not quiet, as_json=as_json)
         regrouped = Regrouped()
-        with closing(connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add)) as records:
-            is_contained = read_plan(path).header.is_by_containment
-            counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
+        applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **allowed)
+        try:
+            with closing(applied) as records:
+                is_contained = read_plan(path).header.is_by_containment
+                counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
+        except GuardRailError:
+            if not is_file and not any(True for _ in read_archive(archive)):
+                path.unlink()  # nothing was begun: the next command may have other options
+                Path(archive).unlink()
+            raise
     if not as_json:
         print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}")
         regrouped.print()
@@ -114,7 +123,7 @@ def _plan_index(
         for _ in read_archive(archive, allow_cut=True):
             break  # one line tells: an older file of the user is no sign that all is done
     path = beside if yes and not is_used else folder / "plan"
-    made = connection.simhash.plan_removal(index, path, **asked | ({"max_share": 1.0} if is_used else {}))
+    made = connection.simhash.plan_removal(index, path, **asked)
     if is_used and made.count:
         raise InvalidInputError(
             f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"
@@ -122,10 +131,12 @@ def _plan_index(
     return None if is_used else path
 
 
-def _try_out(connection: Connection, path: Path, archive: str, *, is_listed: bool, as_json: bool) -> int:
+def _try_out(
+    connection: Connection, path: Path, archive: str, allowed: dict[str, Any], *, is_listed: bool, as_json: bool
+) -> int:
     """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
     header = read_plan(path).header
-    with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True)) as records:
+    with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True, **allowed)) as records:
         counts = show(
             records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=is_listed
         )
