@@ -107,7 +107,7 @@ BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
 
 def document(id_, *, index="news", **fields):
     """Return a document of a plan."""
-    return PlannedDocument(id_, index, None, 1, 1, fields)
+    return PlannedDocument(id_, index, None, 1, 1, "", fields)
 
 
 def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two three", stays="one two four", **fields):
@@ -131,7 +131,8 @@ def plan(tmp_path):
         with PlanWriter(path) as writer:
             for each in removals:
                 writer.add(each)
-            header = PlanHeader({"news": "uuid"}, "simhash", grouping, guards=Guards(**guards), at="2026-01-01")
+            names = {"index_uuids": {"news": "uuid"}, "decided_by": {"news": ("body",)}}
+            header = PlanHeader(**names, prefix="simhash", grouping=grouping, guards=Guards(**guards), at="2026-01-01")
             writer.finish(header, writer.order())
         return path
 
@@ -157,8 +158,8 @@ def test_every_removal_is_in_the_page_least_similar_first():
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_are_only_text(hostile):
     """In ids, names of indices and fields, short values and long ones."""
-    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, {hostile: hostile, "body": LONG + hostile})
-    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, {hostile: "x", "body": LONG + hostile[::-1]})
+    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: hostile, "body": LONG + hostile})
+    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: "x", "body": LONG + hostile[::-1]})
     plain = document("1", body=LONG)
     html = render([PlannedRemoval(one, other, 3, 0.9)])
     html.encode()
