@@ -22,7 +22,7 @@ from es_simhash.mapping.faults import find_group_faults, refuse_other_use
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.quality.tune_flow import tune
+from es_simhash.quality.tune_flow import TuneOptions, tune
 from es_simhash.quality.tuning import PresetFigures
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import check_whole
@@ -214,7 +214,8 @@ def _decide(
     grouping = yield from settle_grouping(context, future, request, record=False)
     if (documents and preset_of(grouping, settings) is None) or is_free:
         if documents:
-            found = yield from tune(context, index, SAMPLE, [PRESETS[WIDEST].scheme], named, 0)
+            options = TuneOptions(sample=SAMPLE, schemes=[PRESETS[WIDEST].scheme], text_field=named)
+            found = yield from tune(context, index, options)
             sampled = found.sampled
             recommended = WIDEST if sampled < FEW else found.recommended or WIDEST
             measured = next(each for each in found.presets if each.preset == recommended)

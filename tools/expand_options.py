@@ -7,6 +7,7 @@ leaves some out, ``"only preset verify"`` takes some. A field that is itself suc
 
 In a docstring the entry of such an argument stands for the entries of its fields: with the text ``...`` for those of
 the class, with another text for one entry that names them all. Fields that have an entry of their own are left out.
+Args that end with ``...`` stand for an entry of each argument that has none: of its class, or the usual one below.
 """
 
 # ruff: noqa: INP001 - a script, not part of a package
@@ -26,6 +27,12 @@ Imports: TypeAlias = dict[str, tuple[str, str]]
 """Where each imported name comes from: its module, and its name there."""
 
 INDENT = " " * 12
+USUAL = {
+    "index": "Name, list of names, pattern, alias or data stream.",
+    "progress": "Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.",
+}
+"""What most methods say of an argument."""
+
 _ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
 
 
@@ -57,7 +64,9 @@ class OptionsClass:
         self.cls = cls
         self.name = cls.__name__
         self.module = cls.__module__
-        self._text = entries_of(inspect.getdoc(cls) or "")
+        self._text: dict[str, str] = {}
+        for each in reversed(cls.__mro__):
+            self._text |= entries_of(inspect.cleandoc(each.__doc__ or ""))
 
     def fields(self) -> list[Field]:
         named = {name for names in self._text for name in names.split(", ")}
@@ -119,7 +128,7 @@ def entries_of(docstring: str) -> dict[str, str]:
     entries = {}
     for entry in _ENTRY.split(found[1])[1:] if found else ():
         names, _, text = entry.partition(":\n")
-        entries[names] = textwrap.dedent(text).strip()
+        entries[names.strip()] = textwrap.dedent(text).strip()
     return entries
 
 
@@ -152,11 +161,13 @@ def expand(source: str) -> str:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for function in sorted(functions, key=lambda node: -node.lineno):
         found = list(_arguments(function, imports))
-        if found:
-            _write(lines, function, found, top)
-            for _, options, _ in found:
-                for leaf in options.leaves():
-                    needed.setdefault(options.name, {}).update(leaf.imports)
+        if not found:
+            _write_docstring(lines, function, found)
+            continue
+        _write(lines, function, found, top)
+        for _, options, _ in found:
+            for leaf in options.leaves():
+                needed.setdefault(options.name, {}).update(leaf.imports)
     head = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.lineno < functions[0].lineno]
     for node in sorted(head, key=lambda node: -node.lineno):
         for name in sorted(imports_of(node).keys() & needed.keys()):
@@ -217,6 +228,17 @@ def _write(
         ]
 
 
+def _complete(entries: dict[str, str], function: ast.FunctionDef, classes: dict[str, OptionsClass]) -> dict[str, str]:
+    """Return *entries* and those of all other arguments of *function*, in the order of its signature."""
+    names = [each.arg for each in [*function.args.args[1:], *function.args.kwonlyargs]]
+    places = {name: place for place, name in enumerate(names)}
+    for name, options in classes.items():
+        places |= {leaf.name: places[name] for leaf in options.leaves()}
+    explained = {name for key in entries for name in key.split(", ")}
+    usual = {name: "..." if name in classes else USUAL[name] for name in names if name not in explained}
+    return dict(sorted((entries | usual).items(), key=lambda each: places[each[0].split(", ")[0]]))
+
+
 def _write_docstring(
     lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]]
 ) -> None:
@@ -225,6 +247,8 @@ def _write_docstring(
     if not entries:
         return
     classes = {each.arg: options for each, options, _ in found}
+    if entries.pop("...", None) is not None:
+        entries = _complete(entries, function, classes)
     expanded = expand_entries(entries, classes, {each.arg: names for each, _, names in found})
     start = next(at for at in range(docstring.lineno, docstring.end_lineno or 0) if lines[at].strip() == "Args:") + 1
     end = next(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from es_simhash.cli.commands.mapping import COMPONENT, build_console_text
+from es_simhash.cli.commands.create import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
 from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping

@@ -83,14 +83,18 @@ _BESIDE = {
     "explain": "evaluate",
     "history": "plan",
     "index-template": "create",
+    "mapping": "create",
     "pairs": "groups",
     "passages": "find",
     "pipeline": "create",
+    "reconcile": "groups",
     "remove-fields": "create",
     "report": "stats",
     "review": "plan",
+    "serve": "demo",
+    "setup": "backfill",
     "size": "tune",
-    "tag": "reconcile",
+    "tag": "groups",
 }
 
 FAILED = 1
@@ -111,7 +115,6 @@ class Application(click.Group):
     """The group of all commands. It imports a command when it is used, and turns each way to end into an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
-        """Return the names of all commands, in the order of the table."""
         return [name for commands in SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -130,7 +133,6 @@ class Application(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the commands by section, without importing them."""
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))

@@ -44,7 +44,6 @@ class Connection:
 def connect(target: Target, index: str) -> Iterator[Connection]:
     """
     Connect to the server of *target*, and close the connection at the end.
-
     *index*: no request is made about anything else. A *target* without a scheme adopts that of the index.
     """
     url, login_of_url = split_url(target.server.url)

@@ -28,7 +28,6 @@ class Regrouped:
         self._done.append((names, done))
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return it as plain JSON values."""
         return [
             {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
             for names, done in self._done
@@ -58,20 +57,29 @@ def given(*options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Counts:
-    """How many lines were shown, and how many of them were not carried out, by kind."""
+    """How many lines were shown, and how many of them were not carried out: by kind, or kept by decision."""
 
     total: int = 0
     untagged: int = 0
+    decided: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def done(self) -> int:
-        """How many were carried out."""
-        return self.total - self.kinds.total()
+        return self.total - self.kinds.total() - self.decided
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """How many were not, by kind, also by decision."""
+        return dict(self.kinds) | ({"decided": self.decided} if self.decided else {})
+
+    @property
+    def decided_words(self) -> str:
+        """What the line about the deletions says of those that are kept by decision."""
+        return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
 
 
 def show_plan(path: FilePath, *, as_json: bool) -> None:
-    """Print what applying the plan in the file *path* would delete."""
     plan = read_plan(path)
     records = (DuplicateResult.of(each, "would delete") for each in plan.removals())
     show(records, by_containment=plan.header.is_by_containment, as_json=as_json)
@@ -99,7 +107,8 @@ def show(
                 print_json(each.to_dict())
             elif is_listed:
                 lines.print(*_line(each, relation))
-            if each.kind is not None:
+            counts.decided += each.kind == "decided"
+            if not each.is_done and each.kind is not None:
                 kinds[each.kind] += 1
                 if kinds.total() <= SHOWN_FAILURES:
                     what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
@@ -129,5 +138,5 @@ def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
     if each.action in _TAG_REMOVED:
         return [*begin, "  no longer contained in ", Value("canonical", each.canonical)]
     similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
-    end = f", distance {each.distance}{similarity}"
+    end = f", distance {each.distance}{similarity}{', by decision' if each.kind == 'decided' else ''}"
     return [*begin, f"  {relation} ", Value("canonical", two), end]

@@ -152,7 +152,6 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reasons that the server gave, where it gave any."""
     body: Any = getattr(error, "body", None)
     body = getattr(error, "info", None) if body is None else body
     details = body.get("error") or _shard_failure(body) if isinstance(body, Mapping) else body

@@ -20,7 +20,6 @@ _SHARE = click.FloatRange(0, 1)
 
 
 def lookup_options(command: Function) -> Function:
-    """Add ``--lookups``, ``--memory`` in MiB and ``--memory-file``."""
     lookups = click.option(
         "--lookups",
         type=click.Choice(["auto", "server", "memory"]),
@@ -105,7 +104,6 @@ resources = options.takes(Resources)
 def grouping(command: Function) -> Function:
     """
     Add the options that say how documents are grouped; the command gets them as one dict *grouping*.
-
     Its items are arguments of the client's methods; ``None``: not given; ``False``: given as empty.
     """
 
@@ -175,6 +173,5 @@ contained = click.option(
 
 
 def removal(command: Function) -> Function:
-    """Add the options that say what a plan contains, with the names of arguments of ``plan_removal``."""
     limits = options.takes(PlanOptions, has_defaults=False)
     return contained(options.filter_option("Remove only documents that match this query.")(limits(command)))

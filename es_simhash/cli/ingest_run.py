@@ -66,7 +66,6 @@ class LineFailure:
         return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the failure as plain JSON values."""
         return {name: value for name, value in asdict(self).items() if name != "place"}
 
 
@@ -88,7 +87,6 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Number of lines that could not be read, or were refused."""
         return self._actions["refused"] + self._actions["unreadable"]
 
     @property
@@ -96,7 +94,6 @@ class Tally:
         return sum(self._actions[action] for action in _IN_THE_INDEX)
 
     def add(self, record: Record, each: Written) -> None:
-        """Count what became of a document."""
         self.last = record
         self._actions[each.action] += 1
         self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
@@ -111,7 +108,6 @@ class Tally:
         self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
 
     def add_unreadable(self, record: Record, reason: str) -> None:
-        """Count a line that is not a document."""
         self.last = record
         self._actions["unreadable"] += 1
         self._fail(record, "unreadable", reason)
@@ -123,7 +119,6 @@ class Tally:
         return {**self._actions, **{name: self._sums[name] for name in _SUMS}}
 
     def resume(self, counts: Mapping[str, int]) -> None:
-        """Begin with the counts of an earlier run."""
         self._actions = Counter(counts)
         self._sums = Counter({name: self._actions.pop(name, 0) for name in _SUMS})
 
@@ -192,9 +187,8 @@ _Line: TypeAlias = tuple[Record, dict[str, Any] | None, str | Written | None]
 class IngestActions:
     """
     The lines of the files as bulk actions, without lines that are not documents or were written before.
-
-    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only
-    by the second. *waiting*: lines that were read and not yet counted, in order, as in :data:`_Line`.
+    One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only by
+    the second. *waiting*: lines that were read and not yet counted, in order, as in :data:`_Line`.
     """
 
     def __init__(
@@ -226,7 +220,6 @@ class IngestActions:
             yield action
 
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
-        """Add the reports on lines that were written before."""
         before, connection = self._before, self._connection
         while before and connection and before.left and (part := list(islice(lines, _PART))):
             found = iter(connection.run(before.find([action for _, action, _ in part if action is not None])))

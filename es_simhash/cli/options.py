@@ -33,7 +33,6 @@ Decorator = Callable[[Function], Function]
 class Manual(click.Command):
     """
     A command with ``--json``, whose help shows defaults and ends with examples; ``docs/cli.md`` shows them, too.
-
     *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
     """
 
@@ -77,27 +76,22 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
 
 
 def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], Manual]:
-    """Make a function a command; each of the *examples* is a complete command line."""
     return click.command(cls=Manual, examples=examples, common=common)
 
 
 def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
-    """Add an option for a whole number, called N unless *more* says otherwise."""
     return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
 
 
 def distance(*names: str, help: str, **more: Any) -> Decorator:
-    """Add ``--max-distance``, also under other *names*."""
     return number("-d", *names, "--max-distance", "max_distance", least=0, most=64, metavar="BITS", help=help, **more)
 
 
 def share(name: str, *, help: str, **more: Any) -> Decorator:
-    """Add an option for a share, from 0 to 1."""
     return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
 
 
 def seconds(*names: str, help: str, **more: Any) -> Decorator:
-    """Add an option for a time of more than 0 seconds."""
     return click.option(*names, type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help=help, **more)
 
 
@@ -150,7 +144,6 @@ class Target:
 def target(command: Function) -> Function:
     """
     Add the options that name a server, and ``--prefix``; the command gets them as *target*.
-
     Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
     """
     product = click.option(

@@ -114,7 +114,6 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print *text* of the program itself on stdout, as it is."""
     # click.echo would flush each line, which costs most of the time when there are a million lines.
     sys.stdout.write(f"{text}\n")
 
@@ -136,7 +135,6 @@ def warn(message: str, **data: Any) -> None:
 def error(message: str, *, kind: str, **data: Any) -> None:
     """
     Print an error on stderr, on one line; with ``--json`` as ``{"error": {"kind": ..., "message": ...}}``.
-
     *kind* and *data*, such as an id, are for programs and are printed only with ``--json``.
     """
     _say("error", message, "error: ", kind=kind, **data)
@@ -163,7 +161,6 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def saying_what_is_recorded() -> Iterator[None]:
-    """Print a note when the library records a grouping within the block."""
     logger, handler = logging.getLogger("es_simhash.grouping"), _Notes(logging.INFO)
     level = logger.level
     logger.addHandler(handler)
@@ -183,12 +180,10 @@ class Failed(Protocol):
 
 
 def dry_run_ending(*, is_dry: bool) -> str:
-    """Return the end of the line that a command prints last: whether it was only tried."""
     return "; dry run: nothing was written" if is_dry else ""
 
 
 def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
-    """Return the fields of *failures*, with reasons in words of the command line."""
     fields = [each.to_dict() for each in failures]
     return [each | {"reason": for_shell(each["reason"])} for each in fields]
 
@@ -196,7 +191,6 @@ def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
 def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
     """
     Print the first failures as errors, and how many more there are, with *advice* about those.
-
     *total*: number of all failures, where *failures* are only the first of them.
     """
     shown = failures[:SHOWN_FAILURES]
@@ -215,7 +209,6 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print rich renderables on stdout."""
     screen = console()
     for renderable in renderables:
         screen.print(renderable)
@@ -228,7 +221,6 @@ LINE_SECONDS = 30.0
 class Tracker:
     """
     A progress bar on stderr, as a context manager; a line every *line_seconds* if stderr is not a terminal.
-
     *total*: all the work, in bytes or documents; ``None`` if it is not known yet.
     """
 

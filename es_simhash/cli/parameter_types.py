@@ -26,8 +26,6 @@ _NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([a-z]*)", re.IGNORECASE)
 
 
 class _Json(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
-    """A JSON object or list."""
-
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -43,8 +41,6 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
 
 
 class _Query(_Json):
-    """A query, or a list of queries."""
-
     name = "query"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -55,8 +51,6 @@ class _Query(_Json):
 
 
 class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
-    """A fingerprint in 16 hex digits."""
-
     name = "fingerprint"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -67,8 +61,6 @@ class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
 
 
 class _Quantity(click.ParamType):  # type: ignore[type-arg]
-    """A quantity of 1 or more."""
-
     def __init__(self, name: str, parse: Callable[[str], int]) -> None:
         self.name = name
         self._parse = parse
@@ -87,7 +79,6 @@ class _Report(click.File):
     """A file to write, which must not be an archive or a plan."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the file, open."""
         if isinstance(value, str) and value != "-":
             try:
                 refuse_output(value)

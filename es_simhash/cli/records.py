@@ -117,9 +117,8 @@ def _is_ready(stream: BufferedIOBase) -> bool:
 class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
-
-    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1.
-    *value*: the JSON value (an object remembers its text), or the CSV row as a dict.
+    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1. *value*: the
+    JSON value (an object remembers its text), or the CSV row as a dict.
     """
 
     file: str
@@ -130,16 +129,14 @@ class Record:
 
     @property
     def place(self) -> str:
-        """File and line, for a message."""
         return f"{'stdin' if self.file == STDIN else self.file} line {self.line}"
 
 
 class Reader:
     """
     Reads one file after another; ``-`` is stdin.
-
-    *start*: place of the first file to read, and the number of its last line that is left out.
-    *position*: bytes read so far, of all files together, as stored; any thread may read it.
+    *start*: place of the first file to read, and the number of its last line that is left out. *position*: bytes read
+    so far, of all files together, as stored; any thread may read it.
     """
 
     def __init__(self, files: Sequence[str], *, format: Format = "auto", start: tuple[int, int] = (0, 0)) -> None:
@@ -175,7 +172,6 @@ class Reader:
 def _open(name: str) -> Iterator[IO[bytes]]:
     """
     Provide a file, or stdin through a new buffer where it has a descriptor.
-
     A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
     error.
     """
@@ -244,7 +240,6 @@ class _Lines:
                 yield ""
 
     def take_fault(self) -> str | None:
-        """Return the fault of the line that was just read, and clear it."""
         fault, self.fault = self.fault, None
         return fault
 

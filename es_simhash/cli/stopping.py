@@ -68,7 +68,6 @@ class Request:
 def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
     """
     Take the first Ctrl-C or SIGTERM within the block as a request, so that what was begun can be finished.
-
     If *is_idle* says that nothing is begun, the signal interrupts at once, as does a second one.
     """
     request = Request()
@@ -85,10 +84,9 @@ def stop_requests(is_idle: Callable[[], bool]) -> Iterator[Request]:
 class _Watch:
     """
     When the first Ctrl-C or SIGTERM may interrupt: not while operations are on their way, or not counted.
-
-    *writes*: bulk requests on their way. *has_written*: whether there was one since the command began.
-    *is_asking*: whether the main thread waits for an answer. *stop*: the exception to raise before its next request;
-    what was answered is counted by then.
+    *writes*: bulk requests on their way. *has_written*: whether there was one since the command began. *is_asking*:
+    whether the main thread waits for an answer. *stop*: the exception to raise before its next request; what was
+    answered is counted by then.
     """
 
     def __init__(self) -> None:
@@ -148,9 +146,8 @@ def say_if_stopped(
 ) -> Iterator[None]:
     """
     If Ctrl-C or SIGTERM ends the block, say what was *written*, and which command, this one by default, goes on.
-
-    The first signal lets operations that were sent be answered and counted; a second one interrupts at once. By
-    default the notes on the exception say what was written, which a flow adds.
+    The first signal lets operations that were sent be answered and counted; a second one interrupts at once. By default
+    the notes on the exception say what was written, which a flow adds.
     """
     _WATCH.begin()
     try:
@@ -175,7 +172,6 @@ def say_stopped(context: click.Context) -> None:
 def this_command(*added: str, skip: int | None = None) -> str:
     """
     Return this command line, to be pasted into a shell, without the login in its URL.
-
     *added*: options that it gets. *skip*: the value of ``--skip`` in it, in place of the one given.
     """
     context = click.get_current_context(silent=True)

@@ -31,7 +31,6 @@ _INDENT = 4
 class Column:
     """
     One column of a table: a ``"number"`` is never cut, a ``"text"`` is, a ``"sentence"`` goes on in the next line.
-
     *longest*: width of its longest value. *wanted*: the same, or that of its name if wider. *least*: what it needs.
     """
 
@@ -66,7 +65,6 @@ class Layout:
 def lay_out(columns: Sequence[Column], *, width: int, keys: int = 1) -> list[Layout]:
     """
     Return the parts of a table, from top to bottom; each begins with the first *keys* columns.
-
     A table is divided only where its columns do not fit beside each other with the least width that each needs.
     """
     parts: list[list[int]] = [list(range(min(keys, len(columns))))]
@@ -112,7 +110,6 @@ def print_table(
 ) -> None:
     """
     Print a table that fits the terminal, and say on stderr what was cut.
-
     *columns*: as in :meth:`Column.of`. *keys*: number of columns that are repeated where it is printed in parts.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich

@@ -86,8 +86,6 @@ def _listener(progress: OnProgress | None) -> OnProgress | None:
 
 
 class BaseClient:
-    """What both clients are made of."""
-
     _is_async: bool
 
     def __init__(
@@ -140,11 +138,9 @@ class SyncBase(BaseClient):
     _is_async = False
 
     def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        """Run *flow* and return its result."""
         return run(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
-        """Run *flow* as its items are read."""
         return stream(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _feed(
@@ -166,11 +162,9 @@ class AsyncBase(BaseClient):
     _is_async = True
 
     async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        """Run *flow* and return its result."""
         return await run_async(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
-        """Run *flow* as its items are read."""
         return stream_async(
             within_limits(flow, self._limits), self._client, self._dialect, _listener(progress), result=[]
         )

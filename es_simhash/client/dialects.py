@@ -53,10 +53,9 @@ _COMMON = {
 class Dialect:
     """
     The method names of one product's clients.
-
-    *modules*: top-level modules whose classes have these methods.
-    *search_options*: put into the body of every search, so that no default of the server shortens the answer.
-    *source_options*: the same for the URL of a multi-get of whole documents; the clients' method does not know it.
+    *modules*: top-level modules whose classes have these methods. *search_options*: put into the body of every search,
+    so that no default of the server shortens the answer. *source_options*: the same for the URL of a multi-get of whole
+    documents; the clients' method does not know it.
     """
 
     name: str
@@ -159,7 +158,6 @@ _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 def find_dialect(client: Any, name: str | None = None) -> Dialect:
     """
     Return the dialect called *name*, or by default the one that *client* speaks; no request is made.
-
     The modules of the client's class and its bases decide, so subclasses are recognised.
     """
     if name is not None:
@@ -195,9 +193,8 @@ _READERS = ("serializers", "deserializer")
 def with_raw_source(client: Any) -> Any:
     """
     Return a copy of *client* whose multi-gets give each ``_source`` as the text that the server sent.
-
-    A number that is read as a double and written again may change; its text does not. The copy shares the
-    connections. Make a first request with *client* itself: an async client opens its connections then.
+    A number that is read as a double and written again may change; its text does not. The copy shares the connections.
+    Make a first request with *client* itself: an async client opens its connections then.
     """
     transport = getattr(client, "transport", None)
     reader = next((name for name in _READERS if hasattr(transport, name)), None)
@@ -223,7 +220,6 @@ class _RawReader:
         return getattr(self._reader, name)
 
     def loads(self, data: bytes | str, mimetype: str | None = None) -> Any:
-        """Return the answer as plain values."""
         try:
             return _read(data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data)
         except ValueError:  # no multi-get: an error of the server, or of something before it

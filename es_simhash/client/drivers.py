@@ -37,7 +37,6 @@ def stream(
 ) -> Generator[Any, None, _T]:
     """
     Carry *flow* out with a sync client; yield what it emits, return its result, tell *progress*.
-
     If the generator is closed early, the flow gets a StreamClosed, and closes what it has opened on the server.
     """
     answer: Any = None
@@ -111,9 +110,8 @@ def _perform(request: Request, client: Any, dialect: Dialect) -> Any:
 def _perform_together(requests: Sequence[Call | Compute], concurrency: int, client: Any, dialect: Dialect) -> list[Any]:
     """
     Carry *requests* out at once, some of them on threads.
-
-    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down.
-    A new thread costs less than a tenth of a millisecond.
+    The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down. A new
+    thread costs less than a tenth of a millisecond.
     """
     outcomes: list[Any] = [None] * len(requests)
 
@@ -182,9 +180,8 @@ async def stream_async(
 ) -> AsyncGenerator[Any, None]:
     """
     Carry *flow* out with an async client; yield what it emits, and append its result to *result*.
-
-    *progress* is called on the event loop. If the task is cancelled or the generator closed early, the flow gets
-    an exception, and closes what it has opened on the server.
+    *progress* is called on the event loop. If the task is cancelled or the generator closed early, the flow gets an
+    exception, and closes what it has opened on the server.
     """
     answer: Any = None
     failure: BaseException | None = None
@@ -232,9 +229,8 @@ async def run_async(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnP
 async def feeding(items: AsyncIterable[_T]) -> AsyncIterator[Feed[_T]]:
     """
     Provide a queue that the event loop fills from *items*, for a flow that reads it in another thread.
-
-    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled if it
-    waits, and an async generator is closed.
+    Reading begins when the flow first takes an item. At the end the queue is closed, *items* is cancelled if it waits,
+    and an async generator is closed.
     """
     import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
@@ -270,7 +266,6 @@ async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: Any) -> None:
 
 
 async def as_async(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Iterate over *items* for code that takes async iterables."""
     for item in items:
         yield item
 

@@ -1,5 +1,9 @@
 """
-The charts of panels and reports as Vega 5 specifications, and their rows. No saved object is made here.
+The charts of panels and reports as Vega 5 specifications, and their rows; and how values are put into JSON files.
+
+In these files ``"${name}"`` stands for a value of any type, and within a longer string for its text. What is ``None``
+is left out. An object may have three keys: ``$if`` names a value, and without it the object is left out. ``$use`` names
+a part in ``parts.json`` that stands for the object, whose other keys are values of that part. ``$why`` is a comment.
 
 ``charts.json`` has the charts, ``rows.json`` the rows of panels: searches, and what becomes of their answers.
 Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
@@ -12,23 +16,56 @@ the chosen range of time, ``%autointerval%`` for an interval that fits it. Both 
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from es_simhash.dashboards.subject import Subject
-from es_simhash.dashboards.templates import fill, read
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+
+
+@cache
+def read(name: str) -> Any:
+    """Return the file *name* as it is; do not change what this returns."""
+    return json.loads(read_text(name))
+
+
+def read_text(name: str) -> str:
+    return files("es_simhash.dashboards").joinpath(name).read_text(encoding="utf-8")
+
+
+def fill(part: Any, values: Mapping[str, Any]) -> Any:
+    """Return a copy of *part*, a part of a file, with *values*."""
+    if isinstance(part, str):
+        # Values are not read for placeholders: they may be names of any kind.
+        whole = _PLACEHOLDER.fullmatch(part)
+        return values[whole[1]] if whole else _PLACEHOLDER.sub(lambda found: str(values[found[1]]), part)
+    if isinstance(part, list):
+        return [each for each in (fill(item, values) for item in part) if each is not None]
+    if not isinstance(part, dict):
+        return part
+    if "$if" in part and values[part["$if"]] is None:
+        return None
+    filled = {
+        fill(name, values): fill(each, values) for name, each in part.items() if name not in {"$if", "$use", "$why"}
+    }
+    found = {name: each for name, each in filled.items() if each is not None}
+    return fill(read("parts.json")[part["$use"]], {**values, **found}) if "$use" in part else found
 
 
 @dataclass(frozen=True, slots=True)
 class ChartWords:
     """
     The words of the charts over time, by source, by size and by distance.
-
-    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands
-    between a part and its whole, with its blanks.
+    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands between
+    a part and its whole, with its blanks.
     """
 
     duplicates: str = "duplicates"

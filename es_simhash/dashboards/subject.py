@@ -23,10 +23,8 @@ _FORBIDDEN = re.compile(r"[\\/?\"<>|#\s\x00-\x1f\x7f]")
 class Subject:
     """
     The index and the fields that a pack is about.
-
-    *index*: an index, alias or data stream, a pattern, or several of them separated by commas.
-    *source_field*: keyword field that says where a document comes from.
-    *prefix*: the object in a document that has the fields of es_simhash.
+    *index*: an index, alias or data stream, a pattern, or several of them separated by commas. *source_field*: keyword
+    field that says where a document comes from. *prefix*: the object in a document that has the fields of es_simhash.
     """
 
     index: str
@@ -83,12 +81,10 @@ _NOT_COUNTED = {
 class PackFault:
     """
     A field that a panel cannot use, or an index that does not exist (then *field* is its name).
-
-    *kind*: ``not_mapped``: the field is not in the mapping. ``no_date``, ``no_keyword``: the panel cannot use its
-    type. ``no_doc_values``: its type fits, but the mapping turns off the doc values, by which a server counts.
-    *everywhere*: whether *indices* are all of them; if not, a panel leaves out those where the field is not
-    mapped.
-    *instead*: a field below it, or below what an alias leads to, that can be used, if there is one.
+    *kind*: ``not_mapped``: the field is not in the mapping. ``no_date``, ``no_keyword``: the panel cannot use its type.
+    ``no_doc_values``: its type fits, but the mapping turns off the doc values, by which a server counts. *everywhere*:
+    whether *indices* are all of them; if not, a panel leaves out those where the field is not mapped. *instead*: a
+    field below it, or below what an alias leads to, that can be used, if there is one.
     """
 
     kind: FaultKind
@@ -135,7 +131,6 @@ def find_field_faults(
 ) -> list[PackFault]:
     """
     Return what is wrong with a user's fields: a date, a field to count, a field that must be mapped.
-
     *mappings* has the part below ``mappings`` of each concrete index. ``None`` stands for no field.
     """
     found = list(_not_mapped(filter(None, (time_field, source_field, text_field)), mappings))

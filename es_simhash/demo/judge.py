@@ -24,9 +24,8 @@ from es_simhash.hashing import hamming_distance
 class EditKind:
     """
     One way to make a copy from an original.
-
-    *is_same_text*: whether a person would call the copy the same text. A translation is not: a search that
-    compares characters is right not to report it.
+    *is_same_text*: whether a person would call the copy the same text. A translation is not: a search that compares
+    characters is right not to report it.
     """
 
     label: str
@@ -55,11 +54,9 @@ EDIT_KINDS: Mapping[str, EditKind] = MappingProxyType(
 class Document:
     """
     One document of the corpus.
-
-    *id*: stable: `news-zh-01`, and `news-zh-01-typo` for a copy of it. *title*: empty for posts.
-    *edit_of*: id of the original, never of another copy; `None` for an original, as is *edit*, a key of
-    `EDIT_KINDS`.
-    *expect*: a sentence that says why a search should find the document, or should not.
+    *id*: stable: `news-zh-01`, and `news-zh-01-typo` for a copy of it. *title*: empty for posts. *edit_of*: id of the
+    original, never of another copy; `None` for an original, as is *edit*, a key of `EDIT_KINDS`. *expect*: a sentence
+    that says why a search should find the document, or should not.
     """
 
     id: str
@@ -78,14 +75,12 @@ class Document:
 
     @property
     def source(self) -> dict[str, Any]:
-        """The document as it is indexed: a new dict of all fields except the id."""
         fields = asdict(self)
         del fields["id"]
         return fields
 
 
 def load_corpus() -> tuple[Document, ...]:
-    """Return the documents of the demo, each original followed by its copies."""
     lines = files("es_simhash.demo").joinpath("corpus.jsonl").read_text(encoding="utf-8")
     # Split at "\n" only: str.splitlines would also split a text at U+2028 or U+0085.
     return tuple(Document(**json.loads(line)) for line in lines.split("\n") if line)
@@ -100,8 +95,6 @@ class FoundPair(NamedTuple):
 
 
 class Status(StrEnum):
-    """The outcome for an edited copy."""
-
     FOUND = "found"
     """Reported as a near-duplicate of its original."""
     LINKED = "linked"
@@ -169,7 +162,6 @@ class Report:
     unexpected: tuple[FoundPair, ...]
 
     def count(self, *statuses: Status) -> int:
-        """Return the number of copies that have one of *statuses*."""
         return sum(verdict.status in statuses for verdict in self.verdicts)
 
     def by_edit(self) -> tuple[EditSummary, ...]:
@@ -194,12 +186,9 @@ def judge(
 ) -> Report:
     """
     Return the report on near-duplicates found among *documents*, where copies follow their originals.
-
-    *pairs*: (id, id of the near-duplicate, distance in bits), in either or both directions; a document with
-    itself is ignored.
-    *fingerprints*: by id; `None` for a text without features. They give the distance of a copy that was not
-    reported.
-    *max_distance*: inclusive. A copy within it that was not reported is `Status.LOST`.
+    *pairs*: (id, id of the near-duplicate, distance in bits), in either or both directions; a document with itself is
+    ignored. *fingerprints*: by id; `None` for a text without features. They give the distance of a copy that was not
+    reported. *max_distance*: inclusive. A copy within it that was not reported is `Status.LOST`.
     """
     by_id = {document.id: document for document in documents}
     found = _unordered(pairs, by_id)
@@ -268,7 +257,6 @@ def _groups(by_id: Mapping[str, Document], found: Iterable[tuple[str, str]]) -> 
 def _judge_copy(
     copy: Document, distance: int | None, max_distance: int, *, is_found: bool, is_linked: bool
 ) -> tuple[Status, str]:
-    """Return the outcome for *copy*, and the reason."""
     is_same_text = EDIT_KINDS[copy.edit or ""].is_same_text
     if is_found:
         return Status.FOUND if is_same_text else Status.SURPRISE, f"within max_distance {max_distance}"

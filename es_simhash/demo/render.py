@@ -57,7 +57,6 @@ def summary_text(report: Report) -> Text:
 
 
 def edits_table(report: Report) -> Table:
-    """Return a table of the kinds of edit: copies found, copies in all, and the range of their distances."""
     table = Table(title="By kind of edit", title_justify="left")
     table.add_column("edit")
     table.add_column("what was done")
@@ -105,7 +104,6 @@ def groups_table(report: Report) -> Table:
 def diff_panel(before: Document, after: Document, *, distance: int, max_changes: int = 4) -> Panel:
     """
     Return a panel with the words that differ between two documents, marked `[-removed-]` `{+added+}`.
-
     *distance*: of the fingerprints, in bits, for the title. *max_changes*: number of changes shown.
     """
     lines = diff_text(word_diff(before.text, after.text, max_changes=max_changes))
@@ -134,7 +132,6 @@ def diff_text(diff: WordDiff) -> Text:
 
 
 def _opening(document: Document) -> Text:
-    """Return the title, or the beginning of the text if there is no title."""
     text = Text(_visible((document.title or document.text)[: CELLS + 1]), style="dim")
     text.truncate(CELLS, overflow="ellipsis")
     return text

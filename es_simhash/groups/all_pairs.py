@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import Condition, Thread
-from typing import Generic, TypeVar
+from queue import Queue
+from threading import Event, Lock, Semaphore, Thread
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,81 +41,47 @@ def in_order(tasks: Sequence[Callable[[], Iterator[_T]]], threads: int) -> Itera
         for task in tasks:
             yield from task()
         return
-    stream = _Stream(tasks, threads)
-    try:
-        yield from stream.results()
-    finally:
-        stream.close()
+    waiting: list[Queue[_T | None]] = [Queue(_WAITING) for _ in tasks]
+    failures: dict[int, BaseException] = {}
+    numbers, lock, is_stopped = iter(range(len(tasks))), Lock(), Event()
+    # How far tasks may run ahead of the one that is read.
+    ahead = Semaphore(2 * threads)
 
-
-class _Stream(Generic[_T]):
-    """Tasks, the threads that run them, and their results."""
-
-    def __init__(self, tasks: Sequence[Callable[[], Iterator[_T]]], threads: int) -> None:
-        self._tasks = tasks
-        self._changed = Condition()
-        self._results: list[deque[_T]] = [deque() for _ in tasks]
-        self._errors: dict[int, BaseException] = {}
-        self._finished: set[int] = set()
-        self._started = 0
-        self._read = 0
-        # How far a task may run ahead of the one that is read.
-        self._ahead = 2 * threads
-        self._is_closed = False
-        self._threads = [Thread(target=self._run, daemon=True) for _ in range(min(threads, len(tasks)))]
-        for thread in self._threads:
-            thread.start()
-
-    def results(self) -> Iterator[_T]:
-        for number, waiting in enumerate(self._results):
-            with self._changed:
-                self._read = number
-                self._changed.notify_all()
-            while True:
-                with self._changed:
-                    self._changed.wait_for(lambda: waiting or number in self._finished)  # noqa: B023
-                    if not waiting:
-                        break
-                    result = waiting.popleft()
-                    self._changed.notify_all()
-                yield result
-            if number in self._errors:
-                raise self._errors[number]
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        while (number := self._next()) is not None:
+    def work() -> None:
+        while ahead.acquire() and not is_stopped.is_set():
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
             try:
-                for result in self._tasks[number]():
-                    if not self._put(number, result):
+                for result in tasks[number]():
+                    waiting[number].put(result)
+                    if is_stopped.is_set():
                         return
             except BaseException as error:  # noqa: BLE001 -- raised where the results are read
-                self._errors[number] = error
-            with self._changed:
-                self._finished.add(number)
-                self._changed.notify_all()
+                failures[number] = error
+            waiting[number].put(None)
 
-    def _next(self) -> int | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._started < self._read + self._ahead)
-            if self._is_closed or self._started == len(self._tasks):
-                return None
-            self._started += 1
-            return self._started - 1
-
-    def _put(self, number: int, result: _T) -> bool:
-        """Add a result once there is room; False where nobody wants it any more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(self._results[number]) < _WAITING)
-            self._results[number].append(result)
-            self._changed.notify_all()
-            return not self._is_closed
+    # Daemons: a program that ends while results are left does not wait for them.
+    workers = [Thread(target=work, daemon=True) for _ in range(min(threads, len(tasks)))]
+    for each in workers:
+        each.start()
+    try:
+        for number, results in enumerate(waiting):
+            while (found := results.get()) is not None:
+                yield found
+            if number in failures:
+                raise failures[number]
+            ahead.release()
+    finally:
+        is_stopped.set()
+        ahead.release(len(workers))
+        for each in workers:
+            while each.is_alive():
+                for results in waiting:  # a thread may wait for room
+                    while not results.empty():
+                        results.get()
+                each.join(0.01)
 
 
 MEMORY_BYTES = 2 << 30

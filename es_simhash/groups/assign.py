@@ -213,11 +213,7 @@ class Edges:
 
 
 def group_fingerprints(
-    fingerprints: NDArray[np.uint64],
-    max_distance: int,
-    *,
-    rule: Rule = "star",
-    resources: Resources = _USUAL,
+    fingerprints: NDArray[np.uint64], max_distance: int, *, rule: Rule = "star", resources: Resources = _USUAL
 ) -> Places:
     """
     Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.

@@ -1,7 +1,7 @@
 """
 What decides besides fingerprints whether two documents are neighbours: text, keyword values, date.
 
-No requests: ``ingest.item`` reads the values from new documents, ``contents_flow`` from an index. A
+No requests: ``ingest.item`` reads the values from new documents, ``read_flow`` from an index. A
 date in a format that is not known here is never guessed.
 """
 

@@ -262,12 +262,7 @@ IN_MEMORY = Costs(35.0, 1.3, 300_000.0)
 
 
 def choose_keys(
-    values: Fingerprints,
-    bits: list[int],
-    max_distance: int,
-    *,
-    count: int | None = None,
-    costs: Costs | None = None,
+    values: Fingerprints, bits: list[int], max_distance: int, *, count: int | None = None, costs: Costs | None = None
 ) -> list[int]:
     """
     Return the keys that find all near pairs of distinct *values* at the least estimated cost.

@@ -257,24 +257,19 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
     """
     check_index(index)
     resolved = yield from _read_grouping(context, index, options)
-    names = _Names(index, Fields(context.prefix), options)
     reader = _Reader(context, index, resolved, options)
-    if options.sort == "size":
-        # Python sorts without changing the order of equals: those stay sorted by id.
-        every: list[tuple[str, int]] = []
-        while part := (yield from names.read()):
+    every: list[tuple[str, int]] = []
+    is_sorted = options.sort == "size"
+    if is_sorted:
+        while part := (yield from reader.read_names()):
             every += part
+        # Python sorts without changing the order of equals: those stay sorted by id.
         every.sort(key=lambda each: -each[1])
-        for begin in range(0, len(every), BUCKETS):
-            part = every[begin : begin + BUCKETS]
-            yield from reader.emit([name for name, _ in part])
-            yield Tell(Progress(begin + len(part), len(every), "reading groups"))
-    else:
-        done = 0
-        while part := (yield from names.read()):
-            yield from reader.emit([name for name, _ in part])
-            done += len(part)
-            yield Tell(Progress(done, None, "reading groups"))
+    done = 0
+    while part := every[done : done + BUCKETS] if is_sorted else (yield from reader.read_names()):
+        yield from reader.emit([name for name, _ in part])
+        done += len(part)
+        yield Tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
     now = yield from _read_grouping(context, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
@@ -292,20 +287,24 @@ def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flo
     return resolved
 
 
-class _Names:
-    """Reads the names of groups, by name, with the number of their duplicates."""
+class _Reader:
+    """Reads groups, and compares the texts of their members where that is asked for."""
 
-    def __init__(self, index: Index, fields: Fields, options: GroupOptions) -> None:
+    def __init__(self, context: Context, index: Index, resolved: Resolved, options: GroupOptions) -> None:
+        fields = self._fields = Fields(context.prefix)
         self._index = index
-        self._fields = fields
+        self._resolved = resolved
         self._options = options
+        self._limits = options.limits()
+        self._canonicals: Counter[str] = Counter()
+        self._measure = self._limits.measure.after(agree(resolved, context).scheme)
         self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
         clauses = check_filter(options.filter) or [self._is_duplicate]
-        self._reader = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
+        self._names = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
 
-    def read(self) -> Flow[list[tuple[str, int]]]:
-        """Return some more; empty after the last one."""
-        while page := (yield from self._reader.read()):
+    def read_names(self) -> Flow[list[tuple[str, int]]]:
+        """Return some more names, in order, with the number of duplicates of each; empty after the last one."""
+        while page := (yield from self._names.read()):
             found = [(name, bucket["doc_count"]) for name, bucket in page]
             if self._options.filter is not None:
                 found = yield from self._count([name for name, _ in found])
@@ -322,19 +321,6 @@ class _Names:
         found = yield from aggregate(self._index, [{"terms": {group: names}}, self._is_duplicate], {"groups": terms})
         counts = {bucket["key"]: bucket["doc_count"] for bucket in found["groups"]["buckets"]}
         return [(name, counts.get(name, 0)) for name in names]
-
-
-class _Reader:
-    """Reads the members of groups, and compares their texts where that is asked for."""
-
-    def __init__(self, context: Context, index: Index, resolved: Resolved, options: GroupOptions) -> None:
-        self._fields = Fields(context.prefix)
-        self._index = index
-        self._resolved = resolved
-        self._options = options
-        self._limits = options.limits()
-        self._canonicals: Counter[str] = Counter()
-        self._measure = self._limits.measure.after(agree(resolved, context).scheme)
 
     def emit(self, names: list[str]) -> Flow[None]:
         """Emit the groups *names*, as far as they are large enough."""

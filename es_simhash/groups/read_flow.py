@@ -1,29 +1,30 @@
-"""Reads the fingerprinted documents of an index and their texts: all, or those that a change may concern."""
+"""Reads the fingerprinted documents of an index, all or those that a change may concern, and what decides on groups."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError
-from es_simhash.groups.content import TextStore
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.groups.content import Content, TextStore, Unread, moment_of, per_of
 from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.search_flow import Question, Subject
-from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_texts
-from es_simhash.mapping.context import Context, IndexStats
-from es_simhash.mapping.fields import Fields, read_text
+from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_hits, fetch_texts
+from es_simhash.mapping.context import Context, IndexStats, TextFields
+from es_simhash.mapping.fields import Fields, read_hit, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
 from es_simhash.texts.measures import TextMeasure
-from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.answers import Gap, check_whole
+from es_simhash.transport.buckets_flow import BucketReader
 from es_simhash.transport.pages_flow import Hits, read_each, read_pages
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, Key, Progress, Tell, document_key
-from es_simhash.transport.retry_flow import Patience, attempt
+from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key
+from es_simhash.transport.retry_flow import Patience, attempt, retry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,12 +135,7 @@ BUCKETS = 1_000
 
 
 def read_all(
-    context: Context,
-    index: Index,
-    table: Table,
-    query: Mapping[str, Any] | None = None,
-    *,
-    leave: Collection[str] = (),
+    context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
 ) -> Flow[None]:
     """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
 
@@ -258,23 +254,15 @@ def lost_canonicals(
     With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
     """
     lost: list[str] = []
+    field = fields.duplicate_of
     grouped = [{"exists": {"field": fields.group}}] if grouped_only else []
-    after: Any = None
-    while True:
-        source = {"sources": [{"id": {"terms": {"field": fields.duplicate_of}}}], "size": BUCKETS}
-        composite = source if after is None else source | {"after": after}
-        body = {"size": 0, "aggs": {"canonicals": {"composite": composite}}, "track_total_hits": False}
-        answer = yield Call("search", {"index": index, "body": body})
-        # OpenSearch ends a composite aggregation early once its page is full, and says so.
-        check_whole(find_gaps(answer, ignore=["terminated_early"]))
-        found = answer["aggregations"]["canonicals"]
-        named = [bucket["key"]["id"] for bucket in found["buckets"]]
-        if not named:
-            return lost
+    reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
+    while page := (yield from reader.read()):
+        named = [name for name, _ in page]
         query = {
             "bool": {
                 "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}, *grouped],
-                "must_not": [{"exists": {"field": fields.duplicate_of}}],
+                "must_not": [{"exists": {"field": field}}],
             }
         }
         there: set[str] = set()
@@ -284,17 +272,11 @@ def lost_canonicals(
 
         check_whole((yield from read_each(index, {"query": query, "_source": False}, note, page=PAGE)))
         lost += [each for each in named if each not in there or each in doubted]
-        after = found.get("after_key")
-        if after is None:
-            return lost
+    return lost
 
 
 def read_texts(
-    index: Index,
-    table: Table,
-    places: Sequence[int],
-    text_fields: Mapping[str, Sequence[str]],
-    measure: TextMeasure,
+    index: Index, table: Table, places: Sequence[int], text_fields: Mapping[str, Sequence[str]], measure: TextMeasure
 ) -> Flow[Texts]:
     """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
     import numpy as np  # noqa: PLC0415
@@ -321,12 +303,64 @@ def read_texts(
 
 
 def _add(
-    store: TextStore,
-    numbers: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    rows: Mapping[int, Row],
-    found: FoundTexts,
+    store: TextStore, numbers: NDArray[np.int64], lengths: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts
 ) -> None:
     texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
     places = list(texts)
     numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]
+
+
+def _docvalue_fields_of(grouping: Grouping) -> list[Any]:
+    """Return the ``docvalue_fields`` that a search needs so that :func:`read_content` can read its hits."""
+    names: list[Any] = [] if grouping.per is None else [grouping.per]
+    return names if grouping.within is None else [*names, {"field": grouping.within.field, "format": "epoch_millis"}]
+
+
+def read_content(hit: Mapping[str, Any], grouping: Grouping, text_fields: TextFields) -> Content:
+    """Return what the document of *hit* is compared by: keywords and dates as the server indexed them."""
+    values = hit.get("fields") or {}
+    per = () if grouping.per is None else per_of(values.get(grouping.per, ()))
+    moment = None if grouping.within is None else moment_of(values.get(grouping.within.field, ()))
+    if grouping.similarity is None:
+        return Content(per=per, moment=moment)
+    try:
+        return Content(read_hit(hit, text_fields[hit["_index"]]), per=per, moment=moment)
+    except InvalidInputError as error:
+        return Content(per=per, moment=moment, unread=Unread("text", str(error)))
+
+
+def fetch_contents(
+    index: Index, wanted: Sequence[Key], *, grouping: Grouping, text_fields: TextFields, patience: Patience
+) -> Flow[dict[Key, Content]]:
+    """
+    Return what each *wanted* document is compared by, without documents that are gone.
+
+    Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
+    """
+    found: dict[Key, Content] = {}
+
+    def take(hit: Mapping[str, Any]) -> None:
+        found[document_key(hit)] = read_content(hit, grouping, text_fields)
+
+    fields = text_fields.all if grouping.similarity is not None else ()
+    gaps = yield from fetch_compared(index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
+    return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items()}
+
+
+def fetch_compared(
+    index: Index,
+    wanted: Sequence[Key],
+    take: Callable[[Mapping[str, Any]], None],
+    *,
+    grouping: Grouping,
+    text_fields: Sequence[str],
+    patience: Patience,
+) -> Flow[dict[Key, Gap]]:
+    """Give *take* the hit of each document *wanted*, for :func:`read_content`; return why shards did not answer."""
+    fields = _docvalue_fields_of(grouping)
+    unanswered = yield from retry(
+        lambda: fetch_hits(index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
+        is_done=lambda missing: not any(missing.values()),
+        patience=patience,
+    )
+    return {key: gap for key, gap in unanswered.items() if gap is not None}

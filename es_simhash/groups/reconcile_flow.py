@@ -1,7 +1,8 @@
 """
-Rewrites group fields that disagree with the rule, whoever wrote the documents, in whatever order.
+Rewrites group fields that disagree with the rule, whoever wrote the documents, and removes stale tags.
 
 The rule is applied in ``table``. A document is rewritten only if it is still as it was when it was judged.
+Tags ``contained_in`` are written by ``ingest.contained_flow`` and ``removal.tags_flow``.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.groups.contents_flow import untag_stale
 from es_simhash.groups.read_flow import grouped_without_fingerprint, read_all, read_texts, read_touched
 from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping, target_of
 from es_simhash.hashing import to_hex
-from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, read_values
+from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, group_fields, read_hit, read_values
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
-from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, noting, were
-from es_simhash.transport.retry_flow import now, refresh
+from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
+from es_simhash.texts.shingles import shingle_sets
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages_flow import Hits, read_each
+from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key, noting, were
+from es_simhash.transport.retry_flow import now, refresh, text_body
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
@@ -321,3 +325,103 @@ class _Writer:
             return group_fields(row.id, at=self._at)
         other = self._groups.table.row(canonical).id
         return group_fields(other, canonical=other, distance=int(self._groups.distance[place]), at=self._at)
+
+
+TAGS = 5_000
+# Documents whose texts are in memory at once are twice as many.
+COMPARED = 250
+
+
+def read_tags(
+    index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
+) -> Flow[dict[Key, str]]:
+    """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
+    field = Fields(prefix).contained_in
+    found: dict[Key, str] = {}
+
+    def note(hits: Hits) -> None:
+        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
+
+    yield from refresh(index)
+    clauses: list[Any] = [{"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}]
+    clauses += [] if names is None else [{"terms": {"_index": list(names)}}]
+    body = {"query": {"bool": {"filter": clauses}}, "docvalue_fields": [field], "_source": False}
+    check_whole((yield from read_each(index, body, note, page=TAGS)))
+    return found
+
+
+def untag(tags: Mapping[Key, str], prefix: str) -> Flow[dict[Key, Outcome]]:
+    """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
+
+    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        is_same = own.get(CONTAINED_IN) == tags[key]
+        return ("update", {"doc": {prefix: {CONTAINED_IN: None}}}) if is_same else None
+
+    outcomes = yield from rewrite(list(tags), change, source=[prefix])
+    return {key: each for key, each in zip(tags, outcomes, strict=True) if each is not None}
+
+
+def untag_stale(
+    index: Index, resolved: Resolved, prefix: str, *, ids: Collection[str] | None = None, dry_run: bool = False
+) -> Flow[tuple[int, list[Failure]]]:
+    """
+    Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
+
+    The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
+    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250
+    a search of the texts of both documents.
+    """
+    if all(each.passages is None for each in resolved.each.values()):
+        return 0, []
+    tags = list((yield from read_tags(index, prefix, ids=None if ids is None else sorted(ids))).items())
+    text_fields = resolved.text_fields
+    removed, failures = 0, []
+    for begin in range(0, len(tags), COMPARED):
+        part = dict(tags[begin : begin + COMPARED])
+        texts = yield from _read_texts(index, {*part.values(), *(key.id for key in part)}, text_fields)
+        stale: dict[Key, str] = yield Compute(_stale, (part, texts))
+        if dry_run:
+            removed += len(stale)
+            continue
+        for outcome in (yield from untag(stale, prefix)).values():
+            if outcome.is_done:
+                removed += 1
+            elif outcome.status not in (CONFLICT, MISSING):
+                failures.append(outcome.to_failure())
+    return removed, failures
+
+
+def _read_texts(index: Index, ids: Collection[str], text_fields: TextFields) -> Flow[dict[Key, str | None]]:
+    """Return the texts of the documents with these *ids* that are there; ``None`` for one that cannot be read."""
+    found: dict[Key, str | None] = {}
+
+    def note(hits: Hits) -> None:
+        for hit in hits:
+            key = document_key(hit)
+            try:
+                found[key] = read_hit(hit, text_fields[key.index])
+            except InvalidInputError:
+                found[key] = None
+
+    body = text_body({"query": {"ids": {"values": sorted(ids)}}}, text_fields.all)
+    check_whole((yield from read_each(index, body, note, page=COMPARED)))
+    return found
+
+
+def _stale(tags: Mapping[Key, str], texts: Mapping[Key, str | None]) -> dict[Key, str]:
+    """Return those of *tags* that are true no more."""
+    different = [text for text in dict.fromkeys(texts.values()) if text is not None]
+    shingles = dict(zip(different, shingle_sets(different), strict=True))
+    by_id: dict[str, list[str | None]] = {}
+    for key, text in texts.items():
+        by_id.setdefault(key.id, []).append(text)
+    stale = {}
+    for key, tag in tags.items():
+        own, others = texts.get(key), by_id.get(tag, [])
+        if others and (own is None or None in others):
+            continue
+        known = [each for each in others if each is not None]
+        if own is None or find_container(own, known, shingles, SMALLEST_CONTAINED) is None:
+            stale[key] = tag
+    return stale

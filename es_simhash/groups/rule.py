@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, TypeAlias, get_args
 from es_simhash.arguments import Count, check_choice, check_field, check_options, check_sendable, option
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.options import Verification, Verified, measure_of
+from es_simhash.lookup.options import Verification, Verified, measure_of, verification_of
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance, no_text_field
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, WORD_SHINGLES, Preset, TextMeasure, check_bound, get_preset
 
@@ -313,11 +313,13 @@ class GroupingRequest:
             changed["measure"] = measure_of(preset)
         if self.max_distance is not None:
             changed["max_distance"] = self.max_distance
-        if isinstance(self.verify, Verification):
-            self.verify.check_recordable()
-            changed |= {"similarity": self.verify.similarity, "measure": self.verify.text_measure}
-        elif self.verify is not None:
-            changed["similarity"] = _similarity(self.verify, preset)
+        if self.verify is not None:
+            verification = verification_of(self.verify, preset=preset)
+            changed["similarity"] = None if verification is None else verification.similarity
+            if verification is not None:
+                verification.check_recordable()
+            if isinstance(self.verify, Verification):
+                changed["measure"] = self.verify.text_measure
         if self.canonical is not None:
             changed["order"] = self.canonical
         if self.per is not None:
@@ -325,15 +327,6 @@ class GroupingRequest:
         if self.within is not None:
             changed["within"] = None if self.within is False else self.within
         return replace(grouping, **changed)
-
-
-def _similarity(verify: bool | float, preset: Preset | None) -> float | None:  # noqa: FBT001 -- what callers give
-    """Return the bound that a number, ``True`` or ``False`` stands for; ``None`` for no comparison."""
-    if verify is False:
-        return None
-    if verify is True:
-        return DEFAULT_SIMILARITY if preset is None else preset.similarity
-    return check_bound("verify", verify)
 
 
 def choose_grouping(

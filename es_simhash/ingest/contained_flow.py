@@ -15,16 +15,15 @@ from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
 from es_simhash.groups.content import Content, compare_contents
-from es_simhash.groups.contents_flow import docvalue_fields_of, read_content
-from es_simhash.groups.rule import Grouping
+from es_simhash.groups.read_flow import fetch_compared, read_content
 from es_simhash.groups.settings_flow import refuse_untaggable
 from es_simhash.ingest.item import Container, Item
-from es_simhash.ingest.source_flow import WriteTarget
-from es_simhash.lookup.verify_flow import FETCH, fetch_hits
-from es_simhash.mapping.context import Context, TextFields
+from es_simhash.ingest.source_flow import GroupedIngest, WriteTarget
+from es_simhash.lookup.verify_flow import FETCH
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit, text_or_none
 from es_simhash.passages.candidates_flow import candidates_query, terms_query
-from es_simhash.passages.contained import MOST_CANDIDATES
+from es_simhash.passages.contained import MOST_CANDIDATES, find_container, find_containers_among
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.texts.shingles import shingle_sets
 from es_simhash.transport.answers import Gap, find_gaps, sentences
@@ -74,28 +73,17 @@ class ContainedLookup:
     """
     The lookups of one ingest, batch after batch, for documents that add nothing to another one.
 
-    *bound*: smallest share of a text that stands in another one. *grouping*: its ``per`` and ``within`` keep
-    documents apart. *text_fields*: ``others`` are those of the new documents. *is_skipping*: do not write such a
-    document, instead of tagging it.
+    *bound*: smallest share of a text that stands in another one. Only ``per`` and ``within`` keep documents apart.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        index: str,
-        *,
-        bound: float,
-        grouping: Grouping,
-        text_fields: TextFields,
-        is_skipping: bool,
-    ) -> None:
-        self._context = context
-        self._fields = Fields(context.prefix)
-        self._index = index
+    def __init__(self, ingest: GroupedIngest, bound: float) -> None:
+        self._prefix = ingest.prefix
+        self._fields = Fields(ingest.prefix)
+        self._index = ingest.index
         self._bound = bound
-        self._apart = replace(grouping, similarity=None)
-        self._text_fields = text_fields
-        self._is_skipping = is_skipping
+        self._apart = replace(ingest.grouping, similarity=None)
+        self._text_fields = ingest.text_fields
+        self._is_skipping = ingest.policy == "skip"
         self._patience = Patience(ATTEMPTS)
         # Of what this run wrote since the last refresh: ids, terms, and whether something is not known.
         self._written: set[str] = set()
@@ -111,9 +99,7 @@ class ContainedLookup:
             self._written.update({str(outcome.id), str(operation.header.get("_id"))})
             if operation.kind == "update":  # what the document is now, nobody knows
                 self._must_refresh = True
-            elif isinstance(operation.body, Mapping) and isinstance(
-                own := operation.body.get(self._context.prefix), dict
-            ):
+            elif isinstance(operation.body, Mapping) and isinstance(own := operation.body.get(self._prefix), dict):
                 self._terms.update(own.get("passages") or ())
         self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
 
@@ -214,7 +200,7 @@ class ContainedLookup:
                 continue
             if draft is None or draft.fingerprint is None:
                 continue
-            terms = operation.body[self._context.prefix].get("passages") or ()
+            terms = operation.body[self._prefix].get("passages") or ()
             text = self._text(item)
             if terms and text is not None:
                 found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
@@ -252,7 +238,7 @@ class ContainedLookup:
         """Return the search for documents that may contain one; those that are tagged themselves may go."""
         terms, field = asked.terms, self._fields.passages
         query = candidates_query(
-            terms_query(terms, prefix=self._context.prefix),
+            terms_query(terms, prefix=self._prefix),
             without={"exists": {"field": self._fields.contained_in}},
             filter={"exists": {"field": self._fields.fingerprint}},
             exclude_ids=[asked.id],
@@ -273,25 +259,16 @@ class ContainedLookup:
                 return
             found[key] = _Candidate(key, text, read_content(hit, self._apart, self._text_fields))
 
-        unanswered = yield from retry(
-            lambda: fetch_hits(
-                self._index,
-                wanted,
-                take,
-                text_fields=self._text_fields.all,
-                docvalue_fields=docvalue_fields_of(self._apart),
-            ),
-            is_done=lambda missing: not any(missing.values()),
-            patience=self._patience,
+        fields, patience = self._text_fields.all, self._patience
+        gaps = yield from fetch_compared(
+            self._index, wanted, take, grouping=self._apart, text_fields=fields, patience=patience
         )
-        return found, {key: gap for key, gap in unanswered.items() if gap is not None}
+        return found, gaps
 
     def _compare(
         self, asked: Sequence[_Asked], keys: Mapping[int, Sequence[Key]], candidates: Mapping[Key, _Candidate]
     ) -> dict[int, Container]:
         """Return for each place the document that contains the one asked about, where there is one."""
-        from es_simhash.passages.contained import find_container  # noqa: PLC0415 -- loads numpy
-
         texts = list(dict.fromkeys([*(each.text for each in asked), *(each.text for each in candidates.values())]))
         shingles = dict(zip(texts, shingle_sets(texts), strict=True))
         found: dict[int, Container] = {}
@@ -306,8 +283,6 @@ class ContainedLookup:
 
     def _compare_among(self, asked: Sequence[_Asked]) -> dict[int, tuple[int, float]]:
         """Return the numbers of those of *asked* that another of them contains, with its number and the share."""
-        from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415 -- loads numpy
-
         return find_containers_among(
             [each.text for each in asked],
             [each.terms for each in asked],
@@ -331,7 +306,7 @@ class ContainedLookup:
             return item
         if self._is_skipping:
             return replace(item, operation=None, container=container)
-        prefix = self._context.prefix
+        prefix = self._prefix
         body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
         operation = replace(operation, body=keep_text(operation.body, body))
         return replace(item, operation=operation, container=container)

@@ -175,12 +175,7 @@ class Decider:
         self._latest = 0
 
     def decide(
-        self,
-        draft: Document,
-        found: Sequence[Document],
-        canonicals: Mapping[str, int] | None = None,
-        *,
-        now: int = 0,
+        self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int] | None = None, *, now: int = 0
     ) -> Decision:
         """
         Return the decision about *draft*, and remember the draft as in flight unless it is skipped.

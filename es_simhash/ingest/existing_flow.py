@@ -11,23 +11,20 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 from es_simhash.groups.content import Content, milliseconds_of
-from es_simhash.groups.contents_flow import fetch_contents
-from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups
-from es_simhash.groups.rule import Grouping
+from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups, fetch_contents
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
+from es_simhash.ingest.source_flow import GroupedIngest
 from es_simhash.lookup.find_many_flow import Batch
 from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.lookup.options import LookupRequest, ResidentError, pays
-from es_simhash.mapping.context import Context, TextFields
+from es_simhash.lookup.options import ResidentError, pays
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Key, Together
 from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
@@ -42,8 +39,11 @@ class Asked:
 
     fingerprints: Sequence[int]
     batch: Batch | None
-    calls: Sequence[Call]
     by_table: bool = False
+
+    @property
+    def calls(self) -> list[Call]:
+        return [self.batch.call()] if self.batch else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,50 +68,25 @@ class Existing:
 
 
 class ExistingLookup:
-    """
-    The lookups of one ingest, batch after batch.
+    """The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known."""
 
-    *with_source*: the policy wants whole documents. *total*: at least so many will be looked up, as far as is known.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        index: str,
-        *,
-        settings: IndexSettings,
-        grouping: Grouping,
-        text_fields: TextFields,
-        with_source: bool,
-        request: LookupRequest,
-        total: int,
-    ) -> None:
-        self._text_fields = text_fields
+    def __init__(self, ingest: GroupedIngest, total: int) -> None:
+        self._ingest = ingest
+        self._index = ingest.index
+        self._grouping = ingest.grouping
         self._patience = Patience(ATTEMPTS)
-        self._prefix = context.prefix
-        self._index = index
-        self._grouping = grouping
         self._group_lookups = GroupLookups(
-            context,
-            index,
-            settings,
-            max_distance=grouping.max_distance,
-            canonicals_only=grouping.rule == "star",
-            source=with_source,
+            ingest.context,
+            ingest.index,
+            ingest.settings,
+            max_distance=ingest.grouping.max_distance,
+            canonicals_only=ingest.grouping.rule == "star",
+            source=callable(ingest.policy),
         )
+        request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
         self._is_demanded = request.lookups == "memory"
-        file = request.file(context.prefix, settings)
-        self._has_file = file is not None and file.path.exists()
-        self._make = partial(
-            Resident,
-            context,
-            index,
-            max_distance=grouping.max_distance,
-            memory_bytes=request.most_bytes,
-            by_number=settings.allows_scripts,
-            file=file,
-        )
+        self._has_file = request.memory_file is not None and Path(request.memory_file).exists()
         self._resident: Resident | None = None
         self._total = total
         self._asked = 0
@@ -140,8 +115,19 @@ class ExistingLookup:
 
     def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
-        wanted = _fingerprints_of(items)
-        return (yield from self._ask(wanted)) if wanted else None
+        fingerprints = _fingerprints_of(items)
+        if not fingerprints:
+            return None
+        if self._is_worth_it():
+            yield from self._load()
+        resident = self._resident
+        if resident is None:
+            self._asked += len(fingerprints)
+            return Asked(fingerprints, self._group_lookups.batch(fingerprints))
+        near = yield Compute(resident.near, (fingerprints,))
+        with_near = [each for each in fingerprints if each in near]
+        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
+        return Asked(fingerprints, batch, by_table=True)
 
     def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[Existing]:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
@@ -161,19 +147,6 @@ class ExistingLookup:
         answer = yield from attempt(batch.call())
         return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
 
-    def _ask(self, fingerprints: Sequence[int]) -> Flow[Asked]:
-        if self._is_worth_it():
-            yield from self._load()
-        resident = self._resident
-        if resident is None:
-            self._asked += len(fingerprints)
-            whole = self._group_lookups.batch(fingerprints)
-            return Asked(fingerprints, whole, [whole.call()])
-        near = yield Compute(resident.near, (fingerprints,))
-        with_near = [each for each in fingerprints if each in near]
-        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
-        return Asked(fingerprints, batch, [batch.call()] if batch else [], by_table=True)
-
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
         if self._resident is not None or not self._is_wanted:
@@ -182,7 +155,14 @@ class ExistingLookup:
         return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)
 
     def _load(self) -> Flow[None]:
-        resident = self._make()
+        ingest = self._ingest
+        resident = Resident(
+            ingest.context,
+            ingest.index,
+            ingest.settings,
+            max_distance=ingest.grouping.max_distance,
+            request=ingest.options.lookup,
+        )
         try:
             yield from resident.load()
         except ResidentError as error:
@@ -238,7 +218,7 @@ class ExistingLookup:
             return None
         wanted = list({each.key: None for answer in found for each in answer})
         contents = yield from fetch_contents(
-            self._index, wanted, grouping=self._grouping, text_fields=self._text_fields, patience=self._patience
+            self._index, wanted, grouping=self._grouping, text_fields=self._ingest.text_fields, patience=self._patience
         )
         return contents
 
@@ -264,7 +244,7 @@ class ExistingLookup:
         groups = {each.group for near in found for each in near if each.group != each.id}
         if not groups:
             return {}
-        name = Fields(self._prefix).fingerprint
+        name = Fields(self._ingest.prefix).fingerprint
         body = {"query": {"ids": {"values": sorted(groups)}}, "docvalue_fields": [name], "_source": False}
         known: dict[str, int] = {}
 

@@ -20,10 +20,11 @@ from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, read_i
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import ContentReader, Item, decide_items, make_reader
+from es_simhash.ingest.item import Item, decide_items, make_reader
 from es_simhash.ingest.settle_flow import Settlement, relink
 from es_simhash.ingest.source_flow import (
     Batch,
+    GroupedIngest,
     IngestOptions,
     IngestSizes,
     Source,
@@ -127,38 +128,19 @@ def _make_grouper(
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = yield from _choose_grouping(context, index, target, policy, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
-    text_fields = TextFields(target.resolved.text_fields, source.text_fields)
-    contained = None
-    if options.contained is not None:
-        contained = ContainedLookup(
-            context,
-            index,
-            bound=options.contained,
-            grouping=grouping,
-            text_fields=text_fields,
-            is_skipping=policy == "skip",
-        )
-    lookup = ExistingLookup(
+    ingest = GroupedIngest(
         context,
         index,
-        settings=target.settings,
-        grouping=grouping,
-        text_fields=text_fields,
-        with_source=callable(policy),
-        request=options.lookup,
-        total=total,
-    )
-    return _Grouper(
-        index,
-        grouping,
-        lookup,
+        target.settings,
+        options,
+        policy,
         Decider(grouping, policy),
-        prefix=context.prefix,
-        sizes=sizes,
+        TextFields(target.resolved.text_fields, source.text_fields),
+        source.reader,
         is_updatable=not any(map(find_source_faults, mappings.values())),
-        reader=source.reader,
-        contained=contained,
     )
+    contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
+    return _Grouper(ingest, ExistingLookup(ingest, total), contained, sizes)
 
 
 def _choose_grouping(
@@ -179,56 +161,41 @@ def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grou
     """Refuse to go on writing to an index that now has another scheme or another grouping."""
     yield from check_unchanged(context, index, settings)
     if grouper is not None:
-        check_known(context, index, grouper.grouping)
+        check_known(context, index, grouper.ingest.grouping)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grouper:
     """What is done with a batch before and after it is written, where documents are grouped."""
 
-    index: str
-    grouping: Grouping
+    ingest: GroupedIngest
     lookup: ExistingLookup
-    decider: Decider
-    prefix: str
-    sizes: IngestSizes
-    is_updatable: bool
-    reader: ContentReader | None
     contained: ContainedLookup | None
+    sizes: IngestSizes
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         if self.contained is not None:
             items = yield from self.contained.apply(items)
         at = yield Compute(now)
-        yield Compute(self._decide, (items, existing, at))
+        yield Compute(decide_items, (self.ingest.decider, items, existing, self.ingest.prefix, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight, sizes = self.decider.in_flight, self.sizes
+        in_flight, sizes = self.ingest.decider.in_flight, self.sizes
         if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
             yield from self.lookup.prepare()
             in_flight.forget_settled()
         return list(items)
 
-    def _decide(self, items: Sequence[Item], existing: Existing, at: str) -> None:
-        decide_items(self.decider, items, existing, prefix=self.prefix, at=at)
-
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        settlement = Settlement(
-            items,
-            decider=self.decider,
-            lookup=self.lookup,
-            prefix=self.prefix,
-            contained=self.contained,
-            is_updatable=self.is_updatable,
-        )
+        settlement = Settlement(self.ingest, items, self.lookup, self.contained)
         settled = settlement.items
         try:
             yield from settlement.run()
-            settled = yield from relink(self.index, settled, self.grouping, prefix=self.prefix, reader=self.reader)
+            settled = yield from relink(self.ingest, settled)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:
-            self.decider.in_flight.settle(item.position)
+            self.ingest.decider.in_flight.settle(item.position)
         self.lookup.note_written(settled)
         return settled, None
 
@@ -242,49 +209,41 @@ class _Answers:
     lookups: Sequence[Any] = ()
 
 
+@dataclass(slots=True)
 class _Pipeline:
     """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
 
-    def __init__(
-        self,
-        context: Context,
-        index: str,
-        source: Source,
-        grouper: _Grouper | None,
-        resolved: Resolved,
-        saved: IngestCheckpoint | None,
-    ) -> None:
-        self._context = context
-        self._index = index
-        self._source = source
-        self._grouper = grouper
-        self._resolved = resolved
-        self._saved = saved
+    context: Context
+    index: str
+    source: Source
+    grouper: _Grouper | None
+    resolved: Resolved
+    saved: IngestCheckpoint | None
 
     def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
         done = 0
-        grouper = self._grouper
+        grouper = self.grouper
         lookup = grouper.lookup if grouper else None
-        batch: Batch = yield Compute(self._source.take)
+        batch: Batch = yield Compute(self.source.take)
         existing = (yield from lookup.look_up_first(batch.items)) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else (yield Compute(self._source.take, (batch.due,)))
+        following: Batch | None = None if batch.is_last else (yield Compute(self.source.take, (batch.due,)))
         while True:
             items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
             asked = (yield from lookup.ask(following.items)) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sent = [item for item in items if _is_sent(item)]
             sending = [item.operation for item in sent if item.operation is not None]
-            bulk = Bulk(sending, prefix=self._context.prefix, repeats_scripts=False)
+            bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
             yield from check()
             due = batch.due if following is None or batch.due is not None else following.due
-            reading = Compute(self._source.take, (due,)) if is_reading else None
+            reading = Compute(self.source.take, (due,)) if is_reading else None
             answers = yield from self._send(bulk, asked.calls if asked else (), reading)
             items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
-            yield EmitEach([report(item, prefix=self._context.prefix) for item in items])
-            if self._saved is not None and failure is None and batch.items:
+            yield EmitEach([report(item, prefix=self.context.prefix) for item in items])
+            if self.saved is not None and failure is None and batch.items:
                 last = batch.items[-1].position + 1
-                yield Compute(self._saved.save, (Position(line=last, lines=last),))
+                yield Compute(self.saved.save, (Position(line=last, lines=last),))
             done += len(items)
             yield Tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
@@ -292,8 +251,8 @@ class _Pipeline:
                 if isinstance(each, BaseException):
                     raise each
             written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-            self._resolved = yield from check_indices(
-                self._context, self._index, self._resolved, {name for name in written if name}
+            self.resolved = yield from check_indices(
+                self.context, self.index, self.resolved, {name for name in written if name}
             )
             if following is None:
                 return
@@ -329,7 +288,7 @@ class _Pipeline:
         items = [item.as_written(outcomes[item.position]) if item.position in outcomes else item for item in items]
         if failure is not None:
             return _known(items), failure
-        return (yield from self._grouper.settle(items)) if self._grouper else (list(items), None)
+        return (yield from self.grouper.settle(items)) if self.grouper else (list(items), None)
 
 
 def _known(items: Sequence[Item]) -> list[Item]:

@@ -380,7 +380,7 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
     return {"doc": {prefix: _fields_of(draft, decision)}}
 
 
-def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, *, prefix: str, at: str) -> None:
+def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, prefix: str, at: str) -> None:
     """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
     now = int(milliseconds_of(at) or 0)
     drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]

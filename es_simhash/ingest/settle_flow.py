@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.groups.content import compare_contents
-from es_simhash.groups.contents_flow import untag
-from es_simhash.groups.rule import Grouping
+from es_simhash.groups.reconcile_flow import untag
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.ingest.contained_flow import ContainedLookup
-from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.existing_flow import ExistingLookup
 from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import ContentReader, Item, decide_items, put_decision, regroup_body
+from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
+from es_simhash.ingest.source_flow import GroupedIngest
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
@@ -36,30 +35,18 @@ UNDECIDED = 424
 
 
 class Settlement:
-    """
-    The settling of one batch; *items* is valid also when :meth:`run` was cut short by an exception.
-
-    *contained*: ``None`` where nobody asked for it. *is_updatable*: an update of a document of the index loses
-    nothing.
-    """
+    """The settling of one batch; *items* is valid also when :meth:`run` was cut short by an exception."""
 
     def __init__(
-        self,
-        items: Sequence[Item],
-        *,
-        decider: Decider,
-        lookup: ExistingLookup,
-        prefix: str,
-        contained: ContainedLookup | None = None,
-        is_updatable: bool = True,
+        self, ingest: GroupedIngest, items: Sequence[Item], lookup: ExistingLookup, contained: ContainedLookup | None
     ) -> None:
         self.items = list(items)
         self._contained = contained
         self._seen: set[int] = set()
-        self._is_updatable = is_updatable
-        self._decider = decider
+        self._is_updatable = ingest.is_updatable
+        self._decider = ingest.decider
         self._lookup = lookup
-        self._prefix = prefix
+        self._prefix = ingest.prefix
 
     def run(self) -> Flow[None]:
         """Decide again until no document depends on one that was refused."""
@@ -176,7 +163,7 @@ class Settlement:
         existing = yield from self._lookup.look_up(again)
         # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
-        decide_items(self._decider, again, existing, prefix=self._prefix, at=at)
+        decide_items(self._decider, again, existing, self._prefix, at)
         operations = {
             n: self._operation(item, is_created=self.items[n].decision is None)
             for n, item in zip(places, again, strict=True)
@@ -247,14 +234,13 @@ def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> 
     return replace(item, outcome=outcome)
 
 
-def relink(
-    index: str, items: Sequence[Item], grouping: Grouping, *, prefix: str, reader: ContentReader | None = None
-) -> Flow[list[Item]]:
+def relink(ingest: GroupedIngest, items: Sequence[Item]) -> Flow[list[Item]]:
     """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
     successors = _successors(items)
     if not successors:
         return list(items)
-    places, gaps = yield from _find_members(index, items, successors, prefix)
+    prefix, grouping, reader = ingest.prefix, ingest.grouping, ingest.reader
+    places, gaps = yield from _find_members(ingest.index, items, successors, prefix)
     failed: dict[int | None, str] = {}  # by position of the document that took over
     taken: dict[Key, Document] = {}
 

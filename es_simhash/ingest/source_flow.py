@@ -18,14 +18,14 @@ from typing import Any, Literal, get_args
 
 from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.rule import GroupingRequest
+from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint_flow import LARGEST_BATCH, IngestCheckpoint
-from es_simhash.ingest.decide import OnDuplicate, check_policy
+from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
 from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
 from es_simhash.lookup.options import LookupRequest
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import template_command
 from es_simhash.mapping.meta import IndexSettings, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
@@ -192,6 +192,33 @@ class IngestSizes:
     characters: int = 4_000_000
     in_flight: int = 100_000
     in_flight_bytes: int = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedIngest:
+    """
+    What the steps of an ingest know, where documents are grouped.
+    *text_fields*: ``others`` are those of the new documents. *reader*: ``None`` where only distances count.
+    *is_updatable*: an update of a document of the index loses nothing.
+    """
+
+    context: Context
+    index: str
+    settings: IndexSettings
+    options: IngestOptions
+    policy: OnDuplicate
+    decider: Decider
+    text_fields: TextFields
+    reader: ContentReader | None
+    is_updatable: bool
+
+    @property
+    def prefix(self) -> str:
+        return self.context.prefix
+
+    @property
+    def grouping(self) -> Grouping:
+        return self.decider.grouping
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, get_args, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
-from es_simhash.ingest.actions import (
-    ActionRules,
-    IdFrom,
-    OnPartial,
-    Problem,
-    for_helpers,
-    prepare_action,
-    with_id,
-)
+from es_simhash.ingest.actions import ActionRules, IdFrom, OnPartial, Problem, for_helpers, prepare_action, with_id
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, own_fields
 from es_simhash.mapping.meta import check_text_fields
 
@@ -31,9 +23,7 @@ BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 1_000_000
 
 PAUSE: Final = object()
-"""
-A mark among actions: nothing follows for now. The actions before it are finished, and the mark is handed on.
-"""
+"""A mark among actions: nothing follows for now. The actions before it are finished, and the mark is handed on."""
 
 
 @overload
@@ -188,9 +178,7 @@ def fingerprint_actions(
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
-    batcher = _Batcher(
-        rules, pool, value=bool(value), on_problem=on_problem, prepare=prepare, hand_on=hand_on, most=batch
-    )
+    batcher = _Batcher(rules, pool, bool(value), on_problem, prepare, hand_on, batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -203,31 +191,21 @@ class _Begun:
     pending: Pending
 
 
+@dataclass(slots=True)
 class _Batcher:
     """Collects actions into batches, has their fingerprints computed, and gives the finished actions in order."""
 
-    def __init__(
-        self,
-        rules: ActionRules,
-        pool: FingerprintPool,
-        *,
-        value: bool,
-        on_problem: Callable[[Problem], object] | None,
-        prepare: Callable[[Any, ActionRules], Any],
-        hand_on: Callable[[Any], Any] | None,
-        most: int,
-    ) -> None:
-        self._rules = rules
-        self._pool = pool
-        self._value = value
-        self._on_problem = on_problem
-        self._prepare = prepare
-        self._hand_on = hand_on
-        self._most = most
-        self._position = 0
-        self._batch: list[Any] = []
-        self._characters = 0
-        self._begun: deque[_Begun] = deque()
+    _rules: ActionRules
+    _pool: FingerprintPool
+    _value: bool
+    _on_problem: Callable[[Problem], object] | None
+    _prepare: Callable[[Any, ActionRules], Any]
+    _hand_on: Callable[[Any], Any] | None
+    _most: int
+    _position: int = 0
+    _batch: list[Any] = field(default_factory=list)
+    _characters: int = 0
+    _begun: deque[_Begun] = field(default_factory=deque)
 
     def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
         with self._pool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -39,10 +39,6 @@ def find(
     check_question(text, fingerprint)
     if options.verification is not None and text is None:
         raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
-    try:
-        yield from read_index_settings(context, index)
-    except IncompleteSearchError as error:
-        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
         wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
@@ -53,6 +49,17 @@ def find(
         texts = [] if text is None else [text]
         return (yield from verify_found(index, [found], texts, settings, options))[0]
 
+    return (yield from _with_settings(context, index, options, look_up))
+
+
+def _with_settings(
+    context: Context, index: Index, options: LookupOptions, look_up: Callable[[IndexSettings], Flow[NearDups]]
+) -> Flow[NearDups]:
+    """Return what *look_up* returns; where no index is known, the incomplete answer that the caller accepts."""
+    try:
+        yield from read_index_settings(context, index)
+    except IncompleteSearchError as error:
+        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
     return (yield from with_settings(context, index, look_up))
 
 
@@ -160,10 +167,6 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
     check_index(index)
     check_id(id)
     routing, options = options.routing, replace(options, routing=None)
-    try:
-        yield from read_index_settings(context, index)
-    except IncompleteSearchError as error:
-        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
         found = yield from _find_unverified(context, index, id, routing, settings, before_verification(options))
@@ -172,7 +175,7 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
         text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
         return (yield from verify_found(index, [found], [text], settings, options))[0]
 
-    return (yield from with_settings(context, index, look_up))
+    return (yield from _with_settings(context, index, options, look_up))
 
 
 def _find_unverified(

@@ -22,7 +22,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Index, check_index, status_of
+from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Index, check_index, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
 
 
@@ -241,8 +241,6 @@ def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
 
 
 _T = TypeVar("_T")
-# Deals with the outcomes of some lookups, in order.
-_Take = Callable[[Sequence[Outcome]], Flow[None]]
 
 
 def find_many(
@@ -255,18 +253,12 @@ def find_many(
 ) -> Flow[list[Outcome]]:
     """
     Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order.
-
     Cost: one multi-search for every 100 lookups, or one lookup after another if each has hundreds of candidates;
     with fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of
     so many lookups.
     """
     results: list[Outcome] = []
-
-    def keep(outcomes: Sequence[Outcome]) -> Flow[None]:
-        yield from ()
-        results.extend(outcomes)
-
-    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), keep)
+    yield from stream_many(context, index, texts, fingerprints, options, request, results=results)
     return results
 
 
@@ -277,26 +269,11 @@ def stream_many(
     fingerprints: Iterable[int | None] | None,
     options: LookupOptions,
     request: LookupRequest | None = None,
+    *,
+    results: list[Outcome] | None = None,
 ) -> Flow[None]:
-    """Emit what :func:`find_many` returns, as it is found. Memory: what is found in 1,000 lookups."""
-
-    def emit(outcomes: Sequence[Outcome]) -> Flow[None]:
-        for each in outcomes:
-            yield Emit(each)
-
-    yield from _look_each_up(context, index, texts, fingerprints, options, request or LookupRequest(), emit)
-
-
-def _look_each_up(
-    context: Context,
-    index: Index,
-    texts: Iterable[str] | None,
-    fingerprints: Iterable[int | None] | None,
-    options: LookupOptions,
-    request: LookupRequest,
-    take: _Take,
-) -> Flow[None]:
-    """Give the outcomes of all lookups to *take*, part by part."""
+    """Emit what :func:`find_many` returns as it is found, or add it to *results*. Memory: what 1,000 lookups find."""
+    request = request or LookupRequest()
     check_index(index)
     if (texts is None) == (fingerprints is None):
         raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
@@ -313,7 +290,7 @@ def _look_each_up(
         yield from read_index_settings(context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        yield from take([check_complete(unknown, options.on_incomplete) for _ in given])
+        yield from _hand_on([check_complete(unknown, options.on_incomplete) for _ in given], results)
         return
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
@@ -332,9 +309,16 @@ def _look_each_up(
                     answers = yield from _verify_each(index, answers, asked, settings, options)
                 return _in_place(found, answers, nothing_for(settings, options))
 
-            yield from take((yield from with_settings(context, index, look_up)))
+            yield from _hand_on((yield from with_settings(context, index, look_up)), results)
     finally:
         yield from memory.close()
+
+
+def _hand_on(outcomes: list[Outcome], results: list[Outcome] | None) -> Flow[None]:
+    if results is None:
+        yield EmitEach(outcomes)
+    else:
+        results += outcomes
 
 
 def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:

@@ -17,31 +17,17 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
-from es_simhash.lookup.memory_file import MemoryFile
-from es_simhash.lookup.memory_operations_flow import (
-    Page,
-    Resident,
-    as_array,
-    broken_query,
-    check_fits,
-    check_memory,
-    fingerprint_terms,
-    read_aggregations,
-    read_fingerprints,
-    read_ranges,
-)
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
 from es_simhash.lookup.search_flow import Subject
-from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import Compute, Flow, Index, status_of
+from es_simhash.transport.protocol import Compute, Flow, status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
 
 if TYPE_CHECKING:
@@ -87,28 +73,18 @@ class Snapshot:
     Cost: one search for each 45,000 documents.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        index: Index,
-        *,
-        max_distance: int,
-        memory_bytes: int,
-        filter: Sequence[Mapping[str, Any]] = (),
-        routing: str | None = None,
-        file: MemoryFile | None = None,
-    ) -> None:
+    def __init__(self, subject: Subject, request: LookupRequest) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
-        self._context = context
-        self._index = index
-        self._fields = Fields(context.prefix)
-        self._memory_bytes = memory_bytes
-        self._max_distance = max_distance
-        self._filter = list(filter)
-        self._options = {} if routing is None else {"routing": routing}
-        self._table = FingerprintTable(max_distance)
-        self._file = file
+        self._subject = subject
+        self._context = subject.context
+        self._index = subject.index
+        self._fields = Fields(subject.context.prefix)
+        self._request = request
+        self._memory_bytes = request.most_bytes
+        self._max_distance = effective_distance(subject.settings, subject.options)
+        self._filter = check_filter(subject.options.filter)
+        self._table = FingerprintTable(self._max_distance)
         self._view: View | None = None
         self._used = 0.0
 
@@ -116,17 +92,17 @@ class Snapshot:
         return len(self._table)
 
     def near(self, fingerprints: Sequence[int]) -> Near:
-        return self._table.near(as_array(fingerprints))
+        return self._table.near(reading.as_array(fingerprints))
 
-    def load(self, settings: IndexSettings) -> Flow[None]:
-        """Open the point in time and read all fingerprints; raise SettingsChanged if *settings* have changed."""
-        resident = None if self._file is None else (yield from self._load_file(self._file, settings))
+    def load(self) -> Flow[None]:
+        """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
+        resident = None if self._request.memory_file is None else (yield from self._load_file())
         started = self._context.clock()
         try:
-            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
                 yield from check_shards(self._index)
-                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._options)
+                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
         except IncompleteSearchError as error:
             raise ResidentError("answer", error.reasons[0]) from error
         except Exception as error:
@@ -136,9 +112,9 @@ class Snapshot:
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
         since = self._context.clock() - started
-        yield from confirm(self._context, self._index, settings=settings, after_seconds=since)
+        yield from confirm(self._context, self._index, settings=self._subject.settings, after_seconds=since)
         documents = yield from self._count(self._view)
-        check_fits(documents, self._max_distance, self._memory_bytes)
+        reading.check_fits(documents, self._max_distance, self._memory_bytes)
         if resident is None:
             yield from self._read(self._view, spans(documents))
         else:
@@ -146,16 +122,10 @@ class Snapshot:
             self._table = resident.table
             yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
 
-    def _load_file(self, file: MemoryFile, settings: IndexSettings) -> Flow[Resident]:
-        """Read the fingerprints of *file*, and of all operations since; leave them to the next call."""
-        resident = Resident(
-            self._context,
-            self._index,
-            max_distance=self._max_distance,
-            memory_bytes=self._memory_bytes,
-            by_number=settings.allows_scripts,
-            file=file,
-        )
+    def _load_file(self) -> Flow[reading.Resident]:
+        """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
+        settings, most = self._subject.settings, self._max_distance
+        resident = reading.Resident(self._context, self._index, settings, max_distance=most, request=self._request)
         try:
             yield from resident.load()
         except Exception as error:
@@ -169,7 +139,7 @@ class Snapshot:
         """Return how many documents have a fingerprint; refuse those that have only block terms."""
         name = self._fields.fingerprint
         answer = yield from self._search(view, self._body({"exists": {"field": name}}, track_total_hits=True))
-        broken = yield from self._search(view, self._body(broken_query(self._fields), size=1))
+        broken = yield from self._search(view, self._body(reading.broken_query(self._fields), size=1))
         if broken["hits"]["hits"]:
             raise ResidentError("fingerprint")
         return int(answer["hits"]["total"]["value"])
@@ -184,8 +154,8 @@ class Snapshot:
     def _read(self, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None) -> Flow[None]:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
         name = self._fields.fingerprint
-        terms = {"fingerprints": fingerprint_terms(name)}
-        yield from read_ranges(
+        terms = {"fingerprints": reading.fingerprint_terms(name)}
+        yield from reading.read_ranges(
             wanted,
             calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms)) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
@@ -193,26 +163,26 @@ class Snapshot:
         )
         self._used = self._context.clock()
 
-    def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[Page[Span]]:
+    def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[reading.Page[Span]]:
         """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
         pages = [self._page(view, each, answer) for each, answer in zip(asked, answers, strict=True)]
-        check_memory(self._table, self._memory_bytes)
+        reading.check_memory(self._table, self._memory_bytes)
         return pages
 
-    def _page(self, view: View, asked: Span, answer: Any) -> Page[Span]:
+    def _page(self, view: View, asked: Span, answer: Any) -> reading.Page[Span]:
         if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
             raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
             raise as_fault(answer, "search")
-        found = None if isinstance(answer, Exception) else read_aggregations(answer, "search")
+        found = None if isinstance(answer, Exception) else reading.read_aggregations(answer, "search")
         if found is None:
-            return Page(asked, again=[asked], is_refused=True)
+            return reading.Page(asked, again=[asked], is_refused=True)
         view.note(answer)
         digits = [each["key"] for each in found["fingerprints"]["buckets"]]
-        values = read_fingerprints(digits)
+        values = reading.read_fingerprints(digits)
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        return Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
+        return reading.Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
 
     def hits(self, body: Mapping[str, Any]) -> Flow[Hits | None]:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
@@ -309,18 +279,9 @@ class MemoryLookups:
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
     def _load(self, subject: Subject, *, is_last: bool = False) -> Flow[None]:
-        options = subject.options
-        snapshot = Snapshot(
-            subject.context,
-            subject.index,
-            max_distance=effective_distance(subject.settings, options),
-            memory_bytes=self._request.most_bytes,
-            filter=check_filter(options.filter),
-            routing=options.routing,
-            file=self._request.file(subject.context.prefix, subject.settings),
-        )
+        snapshot = Snapshot(subject, self._request)
         try:
-            yield from snapshot.load(subject.settings)
+            yield from snapshot.load()
         except BaseException as error:
             yield from snapshot.close()
             if not isinstance(error, ResidentError):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from es_simhash.lookup.memory_file import Kept, MemoryFile
-from es_simhash.lookup.options import CUT, ResidentError, ResidentFault, as_fault
+from es_simhash.lookup.options import CUT, LookupRequest, ResidentError, ResidentFault, as_fault
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps, refusal_text
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, Together, index_key, local_names
@@ -164,34 +165,24 @@ class Resident:
     """
     The fingerprints of all documents of an index that a search can show, and perhaps some that are gone.
 
-    *table*: the fingerprints. *file*: where they are left for the next run, and read from. *by_number*: scripts may
-    read the signed copies, and so does this, because numbers take the server less time; where a document has none,
-    the fingerprints themselves.
-
     Cost: one search for each 50,000 documents at first; later one, with what is new, for each shard that was
     written to.
     """
 
     def __init__(
-        self,
-        context: Context,
-        index: Index,
-        *,
-        max_distance: int,
-        memory_bytes: int,
-        by_number: bool,
-        file: MemoryFile | None = None,
+        self, context: Context, index: Index, settings: IndexSettings, *, max_distance: int, request: LookupRequest
     ) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         self._fields = Fields(context.prefix)
         self._index = index
-        self._memory_bytes = memory_bytes
+        self._memory_bytes = request.most_bytes
         self._max_distance = max_distance
-        self._by_number = by_number
+        # Scripts may read the signed copies, and so does this: numbers take the server less time.
+        self._by_number = settings.allows_scripts
         self.table = FingerprintTable(max_distance)
         self._readings: dict[Shard, ShardReading] = {}
-        self._file = file
+        self._file = request.file(context.prefix, settings)
         # Up to which operation the file had each shard.
         self._kept: Mapping[Shard, int] = {}
         # How many fingerprints the file has, and up to which operation of each shard.

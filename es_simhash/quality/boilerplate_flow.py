@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.arguments import check_count, check_field, check_fields, check_items, check_number
+from es_simhash.arguments import Count, check_count, check_field, check_items, check_number, option
 from es_simhash.dashboards.subject import countable_field, find_field_faults
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, count, shorten
 from es_simhash.groups.assign import group_fingerprints
@@ -33,7 +34,7 @@ from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
-from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
+from es_simhash.quality.sampling_flow import SampleOptions, sample_documents, sample_option
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
@@ -50,6 +51,7 @@ Sample = Sequence[tuple[str, Codes]]
 _LONGEST = 100_000
 # What is left of two documents is nearly the same up to so many bits.
 _NEAR = 3
+_check_share = partial(check_number, advice="a share of the documents from 0 to 1, such as 0.01")
 _TEXTS = 256
 _LARGEST_TABLE = 1 << 25
 
@@ -83,7 +85,6 @@ def _read_sample(texts: Sequence[str]) -> Sample:
 def _count_grams(sample: Sequence[Codes], *, least: int, least_share: float) -> _GramCounts:
     """
     Return the grams of at least *least*, and of at least the share *least_share*, of the counted documents.
-
     Hashes the texts four times. Memory: 4 bytes for each character, and 16 for each that many texts share.
     """
     is_shared = _shared_by(sample, max(least, int(least_share * len(sample))))
@@ -228,7 +229,7 @@ def learn_boilerplate(
         [('Sent by the office of records; please print it only if you have to', 38)]
     """
     check_count("min_documents", min_documents, 2)
-    check_number("min_share", min_share, advice="a share of the documents from 0 to 1, such as 0.01")
+    _check_share("min_share", min_share)
     whole = list(check_items("texts", texts, of="strings"))
     for text in whole:
         if not isinstance(text, str):
@@ -322,55 +323,51 @@ def _word_borders(codes: Codes, starts: Places, ends: Places) -> Places:
     return np.flatnonzero(np.concatenate(([True], inside, [True])))
 
 
-def read_boilerplate(
-    context: Context,
-    index: Index,
-    sample: int,
-    *,
-    text_field: str | Sequence[str],
-    source_field: str | None,
-    min_documents: int,
-    min_share: float,
-    seed: int,
-) -> Flow[Boilerplate]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoilerplateOptions(SampleOptions):
     """
-    Return the passages that many sampled documents of *index* share although their contents differ.
+    What counts as template text, checked.
 
-    The index does not need our fields; without them, the caller must name the text field.
-
-    Raises:
-        InvalidInputError: If an argument cannot be used, or the text field is unknown.
+    Args:
+        source_field:
+            Keyword field that says where a document comes from: passages are also counted within each of its
+            values, where a footer of a small source is frequent.
+        min_documents:
+            Fewest sampled documents that have a passage, at least 2.
+        min_share:
+            Their smallest share of the sampled documents, or of those of one source, 0 to 1.
     """
-    check_sample(sample)
-    check_seed(seed)
-    check_count("min_documents", min_documents, 2)
-    check_number("min_share", min_share, advice="a share of the documents from 0 to 1, such as 0.01")
-    fields = check_fields("text_field", text_field, may_lack=True)
-    if source_field is not None:
-        check_field("source_field", source_field)
+
+    sample: int = sample_option(5_000)
+    source_field: str | None = option(None, check_field)
+    min_documents: int = option(20, Count(2))
+    min_share: float = option(0.01, _check_share)
+
+
+def read_boilerplate(context: Context, index: Index, options: BoilerplateOptions) -> Flow[Boilerplate]:
+    """Return the passages that many sampled documents of *index*, which need not have our fields, share."""
     resolved = yield from resolve_index(context, check_index(index))
-    scheme = None
+    settings = scheme = None
     with suppress(MappingError):  # no fingerprints yet
         settings = agree(resolved, context)
-        fields = fields or settings.text_fields
         scheme = None if settings.scheme.name == "weighted" else settings.scheme
-    if not fields:
-        raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
-    source_field = countable_field(source_field, resolved.mappings)
+    fields = options.named_fields(index, settings)
+    source_field = countable_field(options.source_field, resolved.mappings)
     for fault in find_field_faults(None, source_field, None, resolved.mappings):
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     sources = [source_field] if source_field else []
     hits, gaps = yield from sample_documents(
-        index, sample, query=query, text_fields=fields, docvalue_fields=sources, seed=seed
+        index, options.sample, query=query, text_fields=fields, docvalue_fields=sources, seed=options.seed
     )
 
     def judge() -> Boilerplate:
         texts = [text_or_none(hit, fields) or "" for hit in hits]
         values = [(hit.get("fields") or {}).get(source_field) for hit in hits]
         names = [str(each[0]) if each else None for each in values]
-        return learn_boilerplate(texts, sources=names, scheme=scheme, min_documents=min_documents, min_share=min_share)
+        least, share = options.min_documents, options.min_share
+        return learn_boilerplate(texts, sources=names, scheme=scheme, min_documents=least, min_share=share)
 
     found: Boilerplate = yield Compute(judge)
     return replace(found, reasons=tuple(sentences(gaps)))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from es_simhash.arguments import check_fields
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import explain_plan
@@ -16,7 +15,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality.boilerplate_flow import find_group_template, find_hot_templates
 from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
-from es_simhash.quality.sampling_flow import check_sample, check_seed, sample_documents
+from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages_flow import Hits
@@ -30,20 +29,13 @@ _MISSING = 200
 _HOTTEST = 3
 
 
-def diagnose(
-    context: Context, index: Index, sample: int, text_field: str | Sequence[str], seed: int
-) -> Flow[Diagnosis]:
+def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Diagnosis]:
     """
     Return the faults of the fingerprints of *index*, and notes about them; write nothing.
-
-    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
-    about fifteen more.
+    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
+    fifteen more.
     """
-    check_sample(sample)
-    check_seed(seed)
-    given = check_fields("text_field", text_field, may_lack=True)
-    name = check_index(index)
-    shown = index_key(name)
+    shown = index_key(check_index(index))
     checks = yield from check_indices(context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
@@ -56,8 +48,8 @@ def diagnose(
     if unusable or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
     settings = yield from read_present_settings(context, index)
-    fields = given or settings.text_fields
-    hits, gaps, findings = yield from _examine(context, index, settings, sample, fields, seed)
+    fields = options.fields(settings)
+    hits, gaps, findings = yield from _examine(context, index, settings, options, fields)
     findings += [
         Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
         for each, fault in faults
@@ -84,17 +76,17 @@ def diagnose(
 
 
 def _examine(
-    context: Context, index: Index, settings: IndexSettings, sample: int, fields: Sequence[str], seed: int
+    context: Context, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
 ) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
     ours = Fields(context.prefix)
     hits, gaps = yield from sample_documents(
         index,
-        sample,
+        options.sample,
         query={"exists": {"field": ours.fingerprint}},
         text_fields=fields,
         source=[context.prefix],
         docvalue_fields=[ours.fingerprint, *ours.blocks],
-        seed=seed,
+        seed=options.seed,
     )
     judge = partial(judge_sample, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
     findings: list[Finding] = yield Compute(judge, (hits,))

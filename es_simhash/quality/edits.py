@@ -153,9 +153,8 @@ _NEAR = 12
 class Scripts:
     """
     How many of some texts are in traditional and in simplified Chinese.
-
-    A text counts for a script if it has more characters that only this script has.
-    *pairs*: pairs of one text in each script that are near-duplicates once both are simplified.
+    A text counts for a script if it has more characters that only this script has. *pairs*: pairs of one text in each
+    script that are near-duplicates once both are simplified.
     """
 
     traditional: int
@@ -181,7 +180,6 @@ def conversion_is_available() -> bool:
 
 
 def convert(text: str, configuration: str) -> str:
-    """Return *text* as OpenCC's *configuration*, such as ``"t2s"``, writes it."""
     converted: str = _converter(configuration).convert(_UNWRITABLE.sub(" ", text))
     return converted
 
@@ -196,7 +194,6 @@ def _converter(configuration: str) -> Any:
 def count_scripts(texts: Sequence[str], scheme: Scheme) -> Scripts | None:
     """
     Return the scripts of *texts*, or ``None`` if *scheme* converts them or OpenCC is missing.
-
     Also ``None`` if no text has Chinese characters, or *scheme* takes features.
     """
     chinese = [text for text in texts if has_han(text)]

@@ -37,7 +37,6 @@ Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
 
 
 def check_picture(path: str | Path) -> None:
-    """Raise InvalidInputError if *path* does not end in ``.png``, ``.svg`` or ``.pdf``."""
     if Path(path).suffix.lower() not in _SUFFIXES:
         raise InvalidInputError(
             f"{shorten(str(path))} is not the name of a picture: give a name that ends in {', '.join(_SUFFIXES)}"

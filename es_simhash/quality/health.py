@@ -45,8 +45,6 @@ FindingKind = Literal[
 
 
 class Sentence(NamedTuple):
-    """What is said of one kind of finding."""
-
     topic: str
     message: str
     advice: str
@@ -161,10 +159,8 @@ _HOT = 20.0
 class Finding:
     """
     A fault of an index, or a note about it.
-
-    *severity*: ``error``: near-duplicates are lost or wrong; ``warning``: lookups are slow or poor; ``note``:
-    good to know.
-    *values*: what the placeholders of its sentence stand for; ``quality.health`` has the sentences.
+    *severity*: ``error``: near-duplicates are lost or wrong; ``warning``: lookups are slow or poor; ``note``: good to
+    know. *values*: what the placeholders of its sentence stand for; ``quality.health`` has the sentences.
     """
 
     severity: Severity
@@ -178,12 +174,10 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What was found, as a sentence for people."""
         return SENTENCES[self.kind].message.format(**self.values)
 
     @property
     def advice(self) -> str:
-        """What to do, as a sentence for people."""
         return SENTENCES[self.kind].advice.format(**self.advice_values)
 
     @property
@@ -195,7 +189,6 @@ class Finding:
         return {"severity": self.severity, "topic": self.topic, "message": self.message, "advice": self.advice}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         return {**self.to_row(), "kind": self.kind, "values": dict(self.values)}
 
 
@@ -203,11 +196,9 @@ class Finding:
 class Diagnosis(Tabular):
     """
     The health of one index.
-
-    *sampled*: how many fingerprinted documents were drawn at random and read.
-    *findings*: errors first.
-    *forecast*: for each max_distance the plan that would be used, with its expected candidates and milliseconds.
-    *reasons*: why the figures are not about all documents; empty if they are.
+    *sampled*: how many fingerprinted documents were drawn at random and read. *findings*: errors first. *forecast*: for
+    each max_distance the plan that would be used, with its expected candidates and milliseconds. *reasons*: why the
+    figures are not about all documents; empty if they are.
     """
 
     index: str
@@ -223,7 +214,6 @@ class Diagnosis(Tabular):
         return not self.reasons and all(each.severity != "error" for each in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         findings = [each.to_dict() for each in self.findings]
         return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
 
@@ -245,10 +235,8 @@ def judge_sample(
 ) -> list[Finding]:
     """
     Return findings from sampled documents: stale and broken fingerprints, missing and short texts.
-
-    *hits*: with the text fields and the object *prefix* in ``_source``, and with doc values of the fingerprint
-    and the blocks.
-    Without *text_fields* only the fingerprints are judged.
+    *hits*: with the text fields and the object *prefix* in ``_source``, and with doc values of the fingerprint and the
+    blocks. Without *text_fields* only the fingerprints are judged.
     """
     findings = _judge_values(hits, Fields(prefix))
     if text_fields:
@@ -329,10 +317,8 @@ def judge_missing(
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
     """
     Return a finding for each block field with a term that far more documents share than chance explains.
-
-    *counts*: the most frequent terms of each block field with their documents, most frequent first.
-    *most_equal*: number of documents with the most frequent fingerprint; it tells terms that are hot because of
-    copies.
+    *counts*: the most frequent terms of each block field with their documents, most frequent first. *most_equal*:
+    number of documents with the most frequent fingerprint; it tells terms that are hot because of copies.
     """
     chance = fingerprinted / 2**16
     findings = []

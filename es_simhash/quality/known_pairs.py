@@ -141,11 +141,9 @@ SAME_LETTERS = PRESETS["noisy"].similarity
 class RealPairs:
     """
     Pairs that an index really has, each of a sampled document and one near it; parallel arrays.
-
-    *distance*: in bits. *similarity*: shingle Jaccard.
-    *weight*: for how many pairs it stands; more than 1 where only some of the documents near one were compared.
-    *sampled*: position of the sampled document in the sample.
-    *letters*: edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`.
+    *distance*: in bits. *similarity*: shingle Jaccard. *weight*: for how many pairs it stands; more than 1 where only
+    some of the documents near one were compared. *sampled*: position of the sampled document in the sample. *letters*:
+    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for.
     """
 
     distance: NDArray[np.int64]
@@ -183,12 +181,10 @@ class Estimate(Record):
 class PresetSample(Record):
     """
     What a preset would remove, estimated from a sample of documents.
-
-    *removed*: share of all documents that would go, if one document stays for each group.
-    *pairs*: how many pairs within the distance were compared.
-    *precision*: share of the pairs within the distance whose texts are similar enough for the preset; ``None``
-    without pairs. It is what the bits alone would get right: the preset compares the texts and leaves the other
-    pairs out.
+    *removed*: share of all documents that would go, if one document stays for each group. *pairs*: how many pairs
+    within the distance were compared. *precision*: share of the pairs within the distance whose texts are similar
+    enough for the preset; ``None`` without pairs. It is what the bits alone would get right: the preset compares the
+    texts and leaves the other pairs out.
     """
 
     preset: str
@@ -203,10 +199,8 @@ class PresetSample(Record):
 def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[PresetSample, ...]:
     """
     Return what each preset would remove, from *pairs* of *sampled* documents.
-
-    A document that is similar to m - 1 others is removed with probability 1 - 1/m, because one of m stays.
-    Confidence intervals: from drawing the sampled documents again (bootstrap); where that has no spread, from the
-    rule of three.
+    A document that is similar to m - 1 others is removed with probability 1 - 1/m, because one of m stays. Confidence
+    intervals: from drawing the sampled documents again (bootstrap); where that has no spread, from the rule of three.
     """
     if not sampled:
         return ()

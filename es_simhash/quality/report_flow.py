@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from es_simhash.arguments import check_options
 from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.rule import Grouping
@@ -18,7 +19,14 @@ from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
-from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
+from es_simhash.quality.sampling_flow import (
+    LOOKUPS,
+    SampleOptions,
+    read_real_pairs,
+    sample_documents,
+    sample_option,
+    seed_option,
+)
 from es_simhash.quality.stats import Stats
 from es_simhash.quality.stats_flow import StatsOptions, read_stats
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
@@ -44,9 +52,8 @@ Why = dict[str, list[WhyShown]]
 class _Groups:
     """
     Chooses groups of *index*, and reads their documents.
-
-    *texts*: fields of the text; empty to read no texts.
-    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
+    *texts*: fields of the text; empty to read no texts. *clauses*: queries that the documents of a group must match;
+    its canonical is shown in any case.
     """
 
     index: Index
@@ -188,10 +195,6 @@ class ReportOptions(StatsOptions):
     What a report says, and from which samples, checked.
 
     Args:
-        time_field:
-            Date field of the documents.
-        source_field:
-            Keyword field that says where a document comes from.
         text_field:
             Field whose text is shown; by default those that the index records.
         filter:
@@ -201,30 +204,28 @@ class ReportOptions(StatsOptions):
             Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
             200 others.
         seed:
-            Chooses the samples.
+            Chooses what is drawn at random.
     """
 
-    sample: int = 1_000
-    seed: int = 0
+    sample: int = sample_option(1_000)
+    seed: int = seed_option(0)
 
     def __post_init__(self) -> None:
-        check_sample(self.sample)
-        check_seed(self.seed)
+        check_options(self)
         StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
 def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
     """
     Return the report about *index*; *version* is that of this library.
-
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a
-    lookup for each of up to 200 documents.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
+    for each of up to 200 documents.
     """
     at = now()
     resolved = yield from resolve_index(context, index)
     options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     stats = yield from read_stats(context, index, options)
-    diagnosis = yield from diagnose(context, index, options.sample, (), options.seed)
+    diagnosis = yield from diagnose(context, index, SampleOptions(sample=options.sample, seed=options.seed))
     settings = yield from read_present_settings(context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
     clauses = tuple(check_filter(options.filter))

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.arguments import check_count
+from es_simhash.arguments import Count, check_fields, check_options, option
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
@@ -28,14 +30,48 @@ LARGEST_SAMPLE = 10_000
 _PAGE = 1_000
 
 
-def check_sample(sample: Any) -> int:
-    """Return *sample*, a number of documents, or raise if it is not 1 to 10,000."""
-    return check_count("sample", sample, 1, LARGEST_SAMPLE)
+def sample_option(default: int) -> Any:
+    """Return the option for how many documents are drawn."""
+    return option(default, Count(1, LARGEST_SAMPLE))
 
 
-def check_seed(seed: Any) -> int:
-    """Return *seed*, or raise if it is not 0 to 2**31 - 1, which servers take."""
-    return check_count("seed", seed, 0)
+def seed_option(default: int) -> Any:
+    """Return the option for the seed: 0 to 2**31 - 1, which servers take."""
+    return option(default, Count(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleOptions:
+    """
+    Which documents are drawn, and where their text is, checked.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        sample:
+            Documents drawn at random, 1 to 10,000; all if there are fewer.
+        seed:
+            Chooses what is drawn at random.
+    """
+
+    text_field: str | Sequence[str] = ()
+    sample: int = sample_option(1_000)
+    seed: int = seed_option(0)
+
+    def __post_init__(self) -> None:
+        check_fields("text_field", self.text_field, may_lack=True)
+        check_options(self)
+
+    def fields(self, settings: IndexSettings | None) -> tuple[str, ...]:
+        """Return the text fields that are named, else those that *settings* record."""
+        named = check_fields("text_field", self.text_field, may_lack=True)
+        return named or (settings.text_fields if settings else ())
+
+    def named_fields(self, index: Index, settings: IndexSettings | None) -> tuple[str, ...]:
+        """Return them, or raise InvalidInputError if there are none."""
+        if not (found := self.fields(settings)):
+            raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
+        return found
 
 
 def sample_documents(
@@ -50,9 +86,8 @@ def sample_documents(
 ) -> Flow[tuple[Hits, list[Gap]]]:
     """
     Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
-
-    The same seed returns the same documents while the index does not change. Fewer documents are returned if
-    fewer match, or if the ``max_result_window`` of the index is smaller than *size*.
+    The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
+    match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
@@ -117,13 +152,10 @@ def read_real_pairs(
 ) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
     """
     Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
-
-    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the
-    index.
-    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them.
-    *sampled*: keys and texts, drawn at random. *max_distance*: in bits, inclusive.
-    *seed*: chooses which documents are compared where one has many near it.
-    *clauses*: queries that the documents near the sampled ones must match.
+    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
+    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them. *sampled*: keys and
+    texts, drawn at random. *max_distance*: in bits, inclusive. *seed*: chooses which documents are compared where one
+    has many near it. *clauses*: queries that the documents near the sampled ones must match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]

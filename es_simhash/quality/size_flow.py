@@ -32,11 +32,10 @@ Basis = Literal["measured", "modelled", "exact"]
 class Figure:
     """
     One number about an index, from *low* to *high*; both are the same where it is one number.
-
-    *unit*: ``"bytes"``, ``"times an empty search"``, ``"terms"``, ``"documents"`` or ``"postings"``.
-    *basis*: ``"measured"``: so much for each document was measured; ``"modelled"``: from the cost model;
-    ``"exact"``: it follows from what is given, such as the lookup plan.
-    *up_to*: documents of the largest index in which this was measured; ``None`` for an exact figure.
+    *unit*: ``"bytes"``, ``"times an empty search"``, ``"terms"``, ``"documents"`` or ``"postings"``. *basis*:
+    ``"measured"``: so much for each document was measured; ``"modelled"``: from the cost model; ``"exact"``: it follows
+    from what is given, such as the lookup plan. *up_to*: documents of the largest index in which this was measured;
+    ``None`` for an exact figure.
     """
 
     name: str
@@ -54,9 +53,8 @@ class Figure:
 class Advice:
     """
     What to set.
-
-    *setting*: a setting of the index, or ``"segments"`` or ``"scripts"``.
-    *reason*: ``"shard size"``, ``"idle index"``, ``"loading"``, ``"idle cores"`` or ``"fewer terms"``.
+    *setting*: a setting of the index, or ``"segments"`` or ``"scripts"``. *reason*: ``"shard size"``, ``"idle index"``,
+    ``"loading"``, ``"idle cores"`` or ``"fewer terms"``.
     """
 
     setting: str
@@ -68,11 +66,9 @@ class Advice:
 class IndexSize:
     """
     The real size of an index.
-
-    *bytes*: on disk, of all fields, without replicas.
-    *replicas*: copies of each primary shard that exist, not those that the settings ask for.
-    *segments*: of all primary shards together.
-    *density*: how uneven the fingerprints are: see :class:`IndexStats`.
+    *bytes*: on disk, of all fields, without replicas. *replicas*: copies of each primary shard that exist, not those
+    that the settings ask for. *segments*: of all primary shards together. *density*: how uneven the fingerprints are:
+    see :class:`IndexStats`.
     """
 
     index: str
@@ -161,10 +157,9 @@ _MIB = 2**20
 class _LookupCosts:
     """
     What a lookup costs on one product, in thousandths of an empty search, beyond that search.
-
-    *always*: for any lookup. *term*: for a block term in one segment. *posting*: for a posting read.
-    *check*: for a document whose distance a script computes.
-    *hit*: for a candidate sent to the client; *skimmed*: for one sent without its id.
+    *always*: for any lookup. *term*: for a block term in one segment. *posting*: for a posting read. *check*: for a
+    document whose distance a script computes. *hit*: for a candidate sent to the client; *skimmed*: for one sent
+    without its id.
     """
 
     always: float
@@ -396,9 +391,8 @@ class SizeOptions:
 def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size]:
     """
     Return the real size of *index*, and what it takes; it need not have the fields of this library.
-
-    Cost: four requests. Raises InvalidInputError if no shard answers, IncompleteSearchError if some documents
-    were not counted.
+    Cost: four requests. Raises InvalidInputError if no shard answers, IncompleteSearchError if some documents were not
+    counted.
     """
     check_index(index)
     answer = yield from ask(Call("index_stats", {"index": index, "metric": "docs,store,segments", "level": "shards"}))

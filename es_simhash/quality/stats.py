@@ -31,7 +31,6 @@ class Count:
         return self.duplicates / self.documents if self.documents else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
         return asdict(self) | {"share": None if self.share is None else round(self.share, 6)}
 
 
@@ -39,10 +38,9 @@ class Count:
 class TimeCounts:
     """
     Documents over time: intervals for the years that have 98 % of the documents, and the rest.
-
     *interval*: ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
-    *parts*: by the start of each interval that has documents, in milliseconds since 1970.
-    *earlier*, *later*: documents before and after these years. *without*: documents without a date.
+    *parts*: by the start of each interval that has documents, in milliseconds since 1970. *earlier*, *later*: documents
+    before and after these years. *without*: documents without a date.
     """
 
     field: str
@@ -53,7 +51,6 @@ class TimeCounts:
     without: Count = Count()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
         return {
             "field": self.field,
             "interval": self.interval,
@@ -68,9 +65,7 @@ class TimeCounts:
 class SourceCounts:
     """
     Documents by source; a document with several sources counts in each.
-
-    *parts*: the sources with the most duplicates, then with the most documents. *others*: all other sources
-    together.
+    *parts*: the sources with the most duplicates, then with the most documents. *others*: all other sources together.
     *number*: how many different sources there are. *without*: documents without a source.
     """
 
@@ -81,7 +76,6 @@ class SourceCounts:
     without: Count = Count()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
         return {
             "field": self.field,
             "parts": [{"source": name, **count.to_dict()} for name, count in self.parts.items()],
@@ -95,7 +89,6 @@ class SourceCounts:
 class GroupSize(Record):
     """
     One of the largest groups; its *id* is that of its canonical, and the canonical counts among *documents*.
-
     *text*: beginning of the text of the canonical; ``None`` if no text was asked for, or none was found.
     """
 
@@ -108,12 +101,10 @@ class GroupSize(Record):
 class GroupCounts:
     """
     How many groups of two or more documents there are.
-
-    *sizes*: number of groups by number of documents, smallest first. *largest*: largest first.
-    *without_canonical*: groups, also of one document, whose canonical is not among the documents counted.
-    *lost*: number of documents of these groups: they name a canonical that is not there.
-    *several_canonicals*: groups with more than one canonical: several indices have a document of that id, and
-    their groups of that name count as one.
+    *sizes*: number of groups by number of documents, smallest first. *largest*: largest first. *without_canonical*:
+    groups, also of one document, whose canonical is not among the documents counted. *lost*: number of documents of
+    these groups: they name a canonical that is not there. *several_canonicals*: groups with more than one canonical:
+    several indices have a document of that id, and their groups of that name count as one.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
@@ -124,7 +115,6 @@ class GroupCounts:
 
     @property
     def number(self) -> int:
-        """How many groups there are."""
         return sum(self.sizes.values())
 
 

@@ -39,11 +39,9 @@ LARGEST = 10
 def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[GroupCounts]:
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
-
-    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates,
-    each other one at the documents of its page, so the time grows with the number of documents.
-    Memory: one page, and a number for each different size.
-    Raises IncompleteSearchError if some documents could not be counted.
+    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, each
+    other one at the documents of its page, so the time grows with the number of documents. Memory: one page, and a
+    number for each different size. Raises IncompleteSearchError if some documents could not be counted.
     """
     duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
     canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
@@ -71,7 +69,6 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
 def _count(
     index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
 ) -> Flow[dict[str, int]]:
-    """Return how many documents that match *clauses* have each of *names* in *field*."""
     terms = {"terms": {"field": field, "size": len(names)}}
     try:
         found = yield from aggregate(index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
@@ -207,11 +204,9 @@ class StatsOptions:
 def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
     """
     Return the numbers of *index*.
-
-    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and
-    about one for every 10,000 sources.
-    The numbers come from several searches: documents that are written meanwhile are in some of them only.
-    Raises MappingError if the grouping of the index is changed meanwhile.
+    Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
+    for every 10,000 sources. The numbers come from several searches: documents that are written meanwhile are in some
+    of them only. Raises MappingError if the grouping of the index is changed meanwhile.
     """
     check_index(index)
     resolved = yield from _resolve(context, index)
@@ -253,7 +248,6 @@ def _resolve(context: Context, index: Index) -> Flow[Resolved]:
 
 
 def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
-    """Return each different grouping that the indices record."""
     found: list[Mapping[str, Any]] = []
     for settings in resolved.each.values():
         if (grouping := Grouping.read(settings)) is not None and grouping.to_dict() not in found:

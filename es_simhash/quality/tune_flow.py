@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
-from es_simhash.arguments import check_fields, check_items
+from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.lookup.find_flow import index_stats
@@ -20,7 +20,7 @@ from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality import tuning
 from es_simhash.quality.edits import NOISE, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import RealPairs
-from es_simhash.quality.sampling_flow import LOOKUPS, check_sample, check_seed, read_real_pairs, sample_documents
+from es_simhash.quality.sampling_flow import LOOKUPS, SampleOptions, read_real_pairs, sample_documents, sample_option
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
@@ -40,34 +40,38 @@ from es_simhash.transport.protocol import (
 _SCHEMES = ("shingles", "words")
 
 
-def tune(
-    context: Context,
-    index: Index,
-    sample: int,
-    schemes: Sequence[str | Scheme],
-    text_field: str | Sequence[str],
-    seed: int,
-) -> Flow[tuning.Tuning]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions(SampleOptions):
+    """
+    What is measured, checked.
+
+    Args:
+        schemes:
+            Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
+    """
+
+    sample: int = sample_option(500)
+    schemes: Sequence[str | Scheme] = ()
+
+    def compared(self) -> list[Scheme]:
+        return [get_scheme(each) for each in tuple(check_items("schemes", self.schemes, of="schemes")) or _SCHEMES]
+
+
+def tune(context: Context, index: Index, options: TuneOptions) -> Flow[tuning.Tuning]:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
-
-    The index does not need the fields of this library; without them, the caller must name the text field.
-    An index that does not exist raises IncompleteSearchError.
+    The index does not need the fields of this library; without them, the caller must name the text field. An index that
+    does not exist raises IncompleteSearchError.
     """
-    check_sample(sample)
-    check_seed(seed)
-    named = check_fields("text_field", text_field, may_lack=True)
-    compared = [get_scheme(each) for each in tuple(check_items("schemes", schemes, of="schemes")) or _SCHEMES]
+    compared = options.compared()
     name = index_key(check_index(index))
     settings = None
     with suppress(MappingError):  # an index without our fields
         settings = yield from read_present_settings(context, index)
-    fields = named or (settings.text_fields if settings else ())
-    if not fields:
-        raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
+    fields = options.named_fields(index, settings)
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
-    drawn = yield from _draw(index, sample, fields, seed)
+    drawn = yield from _draw(index, options, fields)
     known = (yield from index_stats(context, index)) if settings else None
     # Without our fields, as if it had random ones.
     stats = known or IndexStats(max(1, drawn.documents))
@@ -82,15 +86,14 @@ def tune(
             scheme=settings.scheme,
             text_fields=fields,
             max_distance=max(tuning.DISTANCES),
-            seed=seed,
+            seed=options.seed,
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
         if len(drawn.sampled) > LOOKUPS:
             notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
-    texts = [text for _, text in drawn.sampled]
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: tuning.Tuning = yield Compute(_measure, (name, drawn.documents, texts, chosen, stats, notes, seed, pairs_of))
+    found: tuning.Tuning = yield Compute(_measure, (name, drawn, chosen, stats, notes, options.seed, pairs_of))
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
 
@@ -104,10 +107,11 @@ class _Drawn(NamedTuple):
     notes: Sequence[str]
 
 
-def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_Drawn]:
-    """Draw *sample* documents with text, or raise InvalidInputError if there is none."""
+def _draw(index: Index, options: TuneOptions, fields: Sequence[str]) -> Flow[_Drawn]:
+    """Draw documents with text, or raise InvalidInputError if there is none."""
+    sample = options.sample
     query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
-    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=seed)
+    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=options.seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     yield Tell(Progress(len(sampled), sample, "sampling texts"))
     if not sampled:
@@ -126,14 +130,14 @@ def _draw(index: Index, sample: int, fields: Sequence[str], seed: int) -> Flow[_
 
 def _measure(
     index: str,
-    documents: int,
-    texts: Sequence[str],
+    drawn: _Drawn,
     schemes: Sequence[Scheme],
     stats: IndexStats,
     notes: Sequence[str],
     seed: int,
     pairs_of: tuple[Scheme, RealPairs] | None,
 ) -> tuning.Tuning:
+    documents, texts = drawn.documents, [text for _, text in drawn.sampled]
     edited = tuning.inject(texts, seed=seed)
     noisy = tuning.inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)
@@ -149,12 +153,11 @@ def _measure(
     figures = [
         row
         for scheme in schemes
-        for row in tuning.measure_scheme(edited, scheme, documents=documents, pairs=real.get(scheme), near=near(scheme))
+        for row in tuning.measure_scheme(edited, scheme, near(scheme), documents=documents, pairs=real.get(scheme))
     ]
     presets = []
     for preset in PRESETS.values():
-        scheme = get_scheme(preset.scheme)
-        measured = tuning.measure_preset(edited, noisy, preset.name, scheme, documents=documents, near=near(scheme))
+        measured = tuning.measure_preset(edited, noisy, preset, near(get_scheme(preset.scheme)), documents=documents)
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
     return tuning.Tuning(

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.groups.all_pairs import distances_between, near_pairs
-from es_simhash.hashing import Scheme, fingerprint_array
+from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
 from es_simhash.lookup.options import measure_of
 from es_simhash.quality.edits import EDITS, Edit, Scripts
-from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
@@ -39,9 +39,8 @@ _RELATED = 0.5
 class Edited:
     """
     A sample of texts and edited copies of them.
-
-    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the
-    shingle Jaccard similarity of the two.
+    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the shingle
+    Jaccard similarity of the two.
     """
 
     originals: tuple[str, ...]
@@ -75,13 +74,10 @@ def inject(texts: Sequence[str], *, seed: int = 0, edits: Mapping[str, Edit] = E
 class SchemeFigures:
     """
     What a scheme finds at a distance, in bits, before verification.
-
-    *recall*: share of the edited copies within the distance; ``None`` without copies. *by_edit*: the same by kind
-    of edit.
-    *unrelated*: how many unrelated documents of the whole index are expected within the distance of a text.
-    *precision*: share of the real pairs within the distance whose texts are at least 80 % the same, so what the
-    bits alone would get right; ``None`` if no such pair was seen.
-    *pairs*: how many pairs were compared for the precision.
+    *recall*: share of the edited copies within the distance; ``None`` without copies. *by_edit*: the same by kind of
+    edit. *unrelated*: how many unrelated documents of the whole index are expected within the distance of a text.
+    *precision*: share of the real pairs within the distance whose texts are at least 80 % the same, so what the bits
+    alone would get right; ``None`` if no such pair was seen. *pairs*: how many pairs were compared for the precision.
     """
 
     scheme: str
@@ -97,14 +93,11 @@ class SchemeFigures:
 class PresetFigures:
     """
     What a preset finds, verified.
-
-    *recall*: share of the edited copies that it reports. *noise_recall*: the same for copies with 2 % wrong
-    letters.
-    *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone
-    costs.
-    *unrelated*: documents expected to be fetched for verification and dropped, at each lookup.
-    *candidates*, *milliseconds*: the planner's estimate for a lookup; ``None`` without an index.
-    *recall_similar*: recall among the copies that share 80 % of their shingles with the original; ``None`` without any.
+    *recall*: share of the edited copies that it reports. *noise_recall*: the same for copies with 2 % wrong letters.
+    *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone costs.
+    *unrelated*: documents expected to be fetched for verification and dropped, at each lookup. *candidates*,
+    *milliseconds*: the planner's estimate for a lookup; ``None`` without an index. *recall_similar*: recall among the
+    copies that share 80 % of their shingles with the original; ``None`` without any.
     """
 
     preset: str
@@ -123,12 +116,10 @@ class PresetFigures:
 class Tuning(Tabular):
     """
     Figures for texts like those of an index, and the recommended preset.
-
-    *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean
-    similarity.
-    *presets*: each measured with the preset's scheme, whatever scheme the index has.
-    *recommended*: what :func:`recommend` chose; ``None`` without copies.
-    *reasons*: why some documents could not be drawn or counted; empty if all could.
+    *documents*: those with a text. *copies*, *similarity*: by kind of edit, the copies made and their mean similarity.
+    *presets*: each measured with the preset's scheme, whatever scheme the index has. *recommended*: what
+    :func:`recommend` chose; ``None`` without copies. *reasons*: why some documents could not be drawn or counted; empty
+    if all could.
     """
 
     index: str
@@ -143,7 +134,6 @@ class Tuning(Tabular):
     reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
         return asdict(self)
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -173,7 +163,6 @@ class Tuning(Tabular):
         return [*sheets, Sheet("Notes", notes)] if notes else sheets
 
     def _curve(self, scheme: str) -> Html:
-        """Return the recall of edited copies and the precision of real pairs as lines."""
         figures = sorted((each for each in self.schemes if each.scheme == scheme), key=attrgetter("max_distance"))
         lines = {name: [getattr(each, name) for each in figures] for name in ("recall", "precision")}
         return draw_shares(f"{scheme}, by distance alone", [each.max_distance for each in figures], lines)
@@ -184,25 +173,17 @@ def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def measure_scheme(
-    edited: Edited,
-    scheme: Scheme,
-    *,
-    documents: int,
-    pairs: RealPairs | None = None,
-    near: NearInSample | None = None,
+    edited: Edited, scheme: Scheme, near: RealPairs, *, documents: int, pairs: RealPairs | None = None
 ) -> list[SchemeFigures]:
     """
     Return what *scheme*, which takes text, finds at each of :data:`DISTANCES`.
-
-    *documents*: documents in the whole index, for what a lookup there would return.
-    *pairs*: pairs that the index has with this scheme; by default those that the sampled texts have among
-    themselves.
-    *near*: what :func:`near_in_sample` gave for this scheme.
+    *documents*: documents in the whole index, for what a lookup there would return. *pairs*: pairs that the index has
+    with this scheme; by default those that the sampled texts have among themselves. *near*: what :func:`near_in_sample`
+    gave for this scheme.
     """
-    near = near or near_in_sample(edited, scheme)
     distance = _distances(edited, scheme)
     unrelated = _unrelated(near, count=len(edited.originals), documents=documents)
-    real = _real_pairs(edited, near, scheme) if pairs is None else pairs
+    real = near if pairs is None else pairs
     figures = []
     for wanted in DISTANCES:
         found = distance <= wanted
@@ -212,23 +193,20 @@ def measure_scheme(
     return figures
 
 
-def measure_preset(
-    edited: Edited, noisy: Edited, name: str, scheme: Scheme, *, documents: int, near: NearInSample | None = None
-) -> PresetFigures:
-    """Return what the preset *name* reports with fingerprints of *scheme* in an index of so many *documents*."""
-    preset = PRESETS[name]
+def measure_preset(edited: Edited, noisy: Edited, preset: Preset, near: RealPairs, *, documents: int) -> PresetFigures:
+    """Return what *preset* reports in an index of so many *documents*; *near*: the pairs of its scheme."""
+    scheme = get_scheme(preset.scheme)
     found, similar = _report(edited, preset, scheme)
     recall = float((found & similar).mean()) if found.size else None
     above = float(found[similar].mean()) if similar.any() else None
     at = preset.max_distance
     wanted = edited.similarity >= DEFAULT_SIMILARITY
     recall_similar = float((found & similar)[wanted].mean()) if wanted.any() else None
-    near_texts = near or near_in_sample(edited, scheme)
-    unrelated = _unrelated(near_texts, count=len(edited.originals), documents=documents)
+    unrelated = _unrelated(near, count=len(edited.originals), documents=documents)
     near_noise, similar_noise = _report(noisy, preset, scheme)
     noise_recall = float((near_noise & similar_noise).mean()) if near_noise.size else None
     return PresetFigures(
-        name, at, preset.similarity, recall, above, unrelated[at], noise_recall, recall_similar=recall_similar
+        preset.name, at, preset.similarity, recall, above, unrelated[at], noise_recall, recall_similar=recall_similar
     )
 
 
@@ -270,7 +248,6 @@ def note_noise(pairs: RealPairs) -> str | None:
 
 
 def note_scripts(scripts: Scripts) -> str:
-    """Return what to know about texts in both scripts of Chinese."""
     return (
         f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
         f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "
@@ -278,18 +255,8 @@ def note_scripts(scripts: Scripts) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NearInSample:
-    """Pairs of sampled texts within the largest distance: their places, bits, and how similar their words are."""
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-
-
-def near_in_sample(edited: Edited, scheme: Scheme) -> NearInSample:
-    """Return the pairs of sampled texts that *scheme* finds near. The texts of each are compared: call it once."""
+def near_in_sample(edited: Edited, scheme: Scheme) -> RealPairs:
+    """Return the pairs of sampled texts that *scheme* finds near. The words of each are compared: call it once."""
     values, known = fingerprint_array(edited.originals, scheme=scheme)
     places = np.flatnonzero(known)
     none = np.empty((3, 0), np.int64)
@@ -297,21 +264,15 @@ def near_in_sample(edited: Edited, scheme: Scheme) -> NearInSample:
     left, right, distance = np.concatenate([none, *map(np.array, found)], axis=1)
     left, right = places[left], places[right]
     similarity, _ = compare_pairs(edited.originals, left, right, measure=WORD_SHINGLES.after(scheme))
-    return NearInSample(left, right, distance, similarity)
+    return RealPairs(distance, similarity, np.ones(distance.size), left, np.zeros(distance.size))
 
 
-def _unrelated(near: NearInSample, *, count: int, documents: int) -> dict[int, float]:
+def _unrelated(near: RealPairs, *, count: int, documents: int) -> dict[int, float]:
     """Return, by distance, how many documents that are no duplicates a lookup finds, by a sample of *count* texts."""
     counts = np.bincount(near.distance[near.similarity < _RELATED], minlength=max(DISTANCES) + 1)
     # Each pair of the sample counts for two lookups; each lookup compares with count - 1 others.
     share = 2 * np.cumsum(counts) / max(1, count * (count - 1))
     return {wanted: float(share[wanted] * documents) for wanted in range(counts.size)}
-
-
-def _real_pairs(edited: Edited, near: NearInSample, scheme: Scheme) -> RealPairs:
-    measure = LETTER_EDITS.after(scheme)
-    letters, _ = compare_pairs(edited.originals, near.left, near.right, measure=measure, bound=SAME_LETTERS)
-    return RealPairs(near.distance, near.similarity, np.ones(near.distance.size), near.left, letters)
 
 
 def _distances(edited: Edited, scheme: Scheme) -> NDArray[np.int64]:

@@ -45,11 +45,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.arguments import FilePath, check_function, check_input, check_output
+from es_simhash.arguments import FilePath, check_function, check_output
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
 from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
+from es_simhash.removal.decisions import read_approved
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.files import refuse_archive_name
 from es_simhash.removal.may_delete import (
@@ -60,7 +61,7 @@ from es_simhash.removal.may_delete import (
     state_of,
     version_of,
 )
-from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
+from es_simhash.removal.plan_file import Plan, PlanHeader
 from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read_uuids
 from es_simhash.removal.present_flow import Items, judge_present, match_present, read_present
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
@@ -94,6 +95,8 @@ def apply_removal(
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
+    decisions: FilePath | None = None,
+    sha256: str | None = None,
 ) -> Flow[bool]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
@@ -103,12 +106,13 @@ def apply_removal(
     two more multi-gets, and with a filter or an alias up to two searches. At the end two searches for every 1,000
     canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
     archive has what was deleted before. Guard rails are checked with present numbers; *max_share* replaces the one of
-    the plan. A dry run judges each line by the present index, and writes nothing, no archive either.
+    the plan. A dry run judges each line by the present index, and writes nothing, no archive either. *decisions*: a
+    file that says what is kept. *sha256*: that of the plan that was approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    plan: Plan = yield Compute(_read_plan, (check_input("path", path), max_share))
+    plan: Plan = yield Compute(_read_plan, (path, decisions, sha256, max_share))
     yield Compute(refuse_archive_name, (archive, path))
     is_done = True
     names = sorted(plan.header.index_uuids)
@@ -144,7 +148,7 @@ def apply_removal(
                     restored |= {record.id} if record.action == "restored" else set()
                     yield Emit(record)
                 done += len(lines)
-                yield Tell(Progress(done, len(plan), "removing documents"))
+                yield Tell(Progress(done, plan.header.count, "removing documents"))
             if standing:
                 yield from refresh(standing)
             if context is not None and standing and (gone or restored):
@@ -159,9 +163,9 @@ def apply_removal(
     return is_done
 
 
-def _read_plan(path: FilePath, max_share: float | None) -> Plan:
+def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, max_share: float | None) -> Plan:
     share = None if max_share is None else check_max_share(max_share)
-    plan = read_plan(path)
+    plan = read_approved(path, decisions=decisions, sha256=sha256)
     if share is None:
         return plan
     return replace(plan, header=replace(plan.header, guards=replace(plan.header.guards, max_share=share)))
@@ -185,7 +189,7 @@ def _judge_all(
             is_done = is_done and record.kind not in AGAIN
             yield Emit(record)
         done += len(lines)
-        yield Tell(Progress(done, len(plan), "comparing documents"))
+        yield Tell(Progress(done, plan.header.count, "comparing documents"))
     return is_done
 
 
@@ -240,6 +244,7 @@ def _count_done(
     batches = plan.batches(sizes.removed)
     while lines := (yield Compute(next, (batches, ()))):
         lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
+        lines = [each for each in lines if each.document.key not in plan.kept]
         items = yield from read_planned([each.document for each in lines])
         for each in lines:
             state = state_of(each.document, items[each.document.key], plan.header.decided_by)
@@ -297,11 +302,11 @@ class _Batch:
 
     def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[None]:
         """Put the documents into the archive, except those that are there as they are now."""
-        at = yield Compute(now)
+        at, plan = (yield Compute(now)), self._plan
         archived = {
-            key: Archived(*key, items[key]["_source"], each.canonical.key, self._plan.sha256, at)
+            key: Archived(*key, source, each.canonical.key, plan.sha256, at, approved=plan.approved)
             for each in lines
-            for key in [each.document.key]
+            for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
         self._archived |= archived
         fresh = [
@@ -309,11 +314,11 @@ class _Batch:
             for key, each in archived.items()
             if not self._writer.holds(key, each.source)
         ]
-        names = tuple(sorted(self._plan.header.index_uuids))
+        names = tuple(sorted(plan.header.index_uuids))
         if fresh and len(names) > 1:
             fresh[0] = replace(fresh[0], together=names)
-        if fresh and self._plan.header.has_view:
-            fresh[0] = replace(fresh[0], view=self._plan.header.view)
+        if fresh and plan.header.has_view:
+            fresh[0] = replace(fresh[0], view=plan.header.view)
         yield Compute(self._writer.append, (fresh,))
 
     def _check(self, lines: Sequence[PlannedRemoval]) -> Flow[None]:

@@ -2,12 +2,12 @@
 The archive of removed documents: format, writing, reading, checking, and the end of an archive that was cut off.
 
 A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
-with ``_source`` as the server returned it. A document that was written before it was deleted has a second line, with
-``"again"``: the last one counts. The file is gzip, a member for each batch, which is on the disk before its
-documents are deleted; the first member is empty, so no archive is an empty file. A killed process leaves an
-incomplete last member, of which no document was deleted; a copy that was cut short leaves one of which all may be
-gone. Nothing tells the two apart: readers that allow it read its whole lines, and the writer moves it to a file
-beside the archive. Memory: a batch to write, a line to read.
+with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. A document
+that was written before it was deleted has a second line, with ``"again"``: the last one counts. The file is gzip, a
+member for each batch, which is on the disk before its documents are deleted; the first member is empty, so no archive
+is an empty file. A killed process leaves an incomplete last member, of which no document was deleted; of that of a
+copy that was cut short, all may be gone. Nothing tells the two apart: readers that allow it read its whole lines, and
+the writer moves it to a file beside the archive. Memory: a batch to write, a line to read, 32 bytes for each document.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import warnings
 import zlib
 from collections import Counter, deque
@@ -30,15 +31,7 @@ from typing import Any, BinaryIO, Self
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.files import (
-    LONGEST_LINE,
-    bad_line,
-    lock_file,
-    open_private,
-    refuse_pipe,
-    sync_file,
-    sync_folder,
-)
+from es_simhash.removal.files import LONGEST_LINE, bad_line, lock, open_private, refuse_pipe, sync_file, sync_folder
 from es_simhash.removal.records import Archived, take
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import end_of_value, join_members, split_members
@@ -46,7 +39,7 @@ from es_simhash.transport.raw_json import end_of_value, join_members, split_memb
 
 def to_archive_line(archived: Archived) -> str:
     """Return the line of *archived*, without its line feed."""
-    canonical = archived.canonical
+    canonical, approved = archived.canonical, archived.approved
     return join_members(
         {
             "_index": json.dumps(archived.index),
@@ -58,6 +51,7 @@ def to_archive_line(archived: Archived) -> str:
             "at": json.dumps(archived.at),
             **({"together": json.dumps(archived.together)} if archived.together else {}),
             **({"view": json.dumps(archived.view)} if archived.view else {}),
+            **({} if approved is None else {"approved": json.dumps({"by": approved[0], "reason": approved[1]})}),
             **({"again": "true"} if archived.again else {}),
         }
     )
@@ -73,8 +67,10 @@ def parse_archive_line(line: str) -> Archived:
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
     together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
-    where, again = (take(plain, "_index", str), take(plain, "_id", str), routing), plain.get("again") is True
-    return Archived(*where, source, key, plan, at, together, view, again)
+    approved = take(plain, "approved", dict, type(None))
+    who = approved and (take(approved, "by", str), take(approved, "reason", str))
+    where = take(plain, "_index", str), take(plain, "_id", str), routing
+    return Archived(*where, source, key, plan, at, together, view, who, plain.get("again") is True)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:
@@ -116,9 +112,8 @@ def cut_sentence(found: ArchiveReader) -> str:
 def read_archive(path: FilePath, *, allow_cut: bool = False, again: Mapping[Key, int] = {}) -> Iterator[Archived]:
     """
     Yield each line of the archive; arguments and errors are those of :func:`check_archive`.
-    With *allow_cut*, the whole lines of an incomplete last member are included. Damage is noticed when it is reached:
-    call :func:`check_archive` first if nothing may be done with the lines before it. With *again*, which that one
-    counts, only the last line of a document is yielded.
+    With *allow_cut*, the whole lines of an incomplete last member are included; with *again*, as the reader counts it,
+    only the last line of a document. Damage is noticed when it is reached.
     """
     earlier = Counter(again)
     carried: Archived | None = None
@@ -321,16 +316,13 @@ class ArchivedKeys:
         found = self._known.get(_digest(key))
         return found is not None and (source is None or found == _digest_source(source))
 
-    def _note(self, archived: Archived) -> None:
-        self._known[_digest(archived.key)] = _digest_source(archived.source)
-
     def _read_all(self) -> ArchiveReader:
         """Note each document, also of a last member that is not whole; return the reader."""
         reader = ArchiveReader(self._path, allow_cut=True)
         for number, each in enumerate(reader.read(), 1):
             if each.plan != self._plan:
                 raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
-            self._note(each)
+            self._known.update([_entry(each)])
         return reader
 
 
@@ -378,15 +370,14 @@ class ArchiveWriter(ArchivedKeys):
             return
         text = "".join(f"{to_archive_line(each)}\n" for each in batch)
         self._write(gzip.compress(text.encode("utf-8", "surrogatepass"), mtime=0))
-        for each in batch:
-            self._note(each)
+        self._known.update(map(_entry, batch))
 
     def _open(self) -> BinaryIO:
         try:
             file = open(self._path, "ab+", buffering=0, opener=open_private)  # noqa: SIM115
         except OSError as error:
             raise self._cannot_write(error) from error
-        if not lock_file(file):
+        if not lock(file):
             file.close()
             raise InvalidInputError(f"{self._path} is in use by another process: wait for it, or give another archive")
         return file
@@ -444,6 +435,9 @@ def _digest(key: Key) -> bytes:
     return blake2b(json.dumps([key.index, key.id, key.routing]).encode(), digest_size=16).digest()
 
 
+def _entry(archived: Archived) -> tuple[bytes, bytes]:
+    return _digest(archived.key), _digest_source(archived.source)
+
+
 def _digest_source(source: str) -> bytes:
-    on_one_line = source.replace("\r", " ").replace("\n", " ")  # as the archive has it
-    return blake2b(on_one_line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(re.sub("[\r\n]", " ", source).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -132,7 +132,7 @@ def open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def lock_file(file: object) -> bool:
+def lock(file: object) -> bool:
     """Return whether this process alone writes to *file* from now on."""
     try:
         import fcntl  # noqa: PLC0415 -- not on every system

@@ -19,8 +19,11 @@ class Removed(Record):
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
     The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
-    archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical.
+    archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical. *by* and
+    *reason*: who decided about the plan, and why, where there were decisions.
     """
+
+    _OPTIONAL = "by reason"
 
     id: str
     index: str
@@ -31,6 +34,8 @@ class Removed(Record):
     plan: str
     routing: str | None = None
     distance: int | None = None
+    by: str | None = None
+    reason: str | None = None
 
     @property
     def canonical_place(self) -> _Place:
@@ -71,7 +76,7 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
             stays = line.canonical
             distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
             where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
-            removed = Removed(*where, line.plan, line.routing, distance)
+            removed = Removed(*where, line.plan, line.routing, distance, *(line.approved or ()))
             known.setdefault((line.index, line.id), []).append(removed)
     for each in known.values():
         each.sort(key=lambda removed: removed.at)

@@ -30,6 +30,7 @@ from es_simhash.record import Record
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
 from es_simhash.removal.may_delete import Excess, Guards
 from es_simhash.removal.records import PlannedRemoval, take
+from es_simhash.transport.protocol import Key
 
 VERSION = 2
 AGAIN = "make the plan again"
@@ -161,15 +162,21 @@ class PlanWriter:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan found whole; *sha256* names it in archives, *digests* has 16 bytes for each line but the last."""
+    """
+    A plan found whole; *sha256* names it in archives, *digests* has 16 bytes for each line but the last.
+    *kept*: documents that stay by decision; the length and the guard rails are without them, the lines are all there.
+    *approved*: who decided, and why.
+    """
 
     path: Path
     header: PlanHeader
     sha256: str
     digests: bytes = field(repr=False)
+    kept: frozenset[Key] = frozenset()
+    approved: tuple[str, str] | None = None
 
     def __len__(self) -> int:
-        return self.header.count
+        return self.header.count - len(self.kept)
 
     def removals(self) -> Iterator[PlannedRemoval]:
         """Yield each line from the file; raise InvalidInputError at one that is not the one that was checked."""

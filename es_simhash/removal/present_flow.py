@@ -64,14 +64,17 @@ def judge_present(
 ) -> tuple[list[int], list[int]]:
     """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
     before, to_delete = [], []
+    by = ", ".join(filter(None, plan.approved or ()))
     for number, each in found.lines.items():
         item, canonical = found.items[each.document.key], found.items[each.canonical.key]
         is_archived = held.holds(each.document.key)
         verdict = judge_removal(each, item, canonical, plan.header.decided_by, is_archived=is_archived)
-        if verdict == "delete":
-            to_delete.append(number)
-        elif verdict == "deleted_before":
+        if verdict == "deleted_before":  # whatever is decided now: step 4 is due
             before.append(number)
+        elif each.document.key in plan.kept:
+            records[number] = DuplicateResult.of(each, "kept", "decided", by)
+        elif verdict == "delete":
+            to_delete.append(number)
         else:
             detail = str(item.get("error", "")) if verdict == "unreadable" else ""
             records[number] = DuplicateResult.of(each, "kept", verdict, detail)

@@ -131,8 +131,9 @@ class Archived:
     One line of an archive: a document as it was before it was removed.
     *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO 8601.
     *together*: names of the indices that were planned together, if several. *view*: the names that the plan was made
-    for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines. *again*:
-    an earlier line of the archive has the document as it was before; only the last one counts.
+    for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines.
+    *approved*: who decided about the plan, and why; ``None`` if there were no decisions. *again*: an earlier line of
+    the archive has the document as it was before; only the last one counts.
     """
 
     index: str
@@ -144,6 +145,7 @@ class Archived:
     at: str
     together: tuple[str, ...] = ()
     view: tuple[str, ...] = ()
+    approved: tuple[str, str] | None = None
     again: bool = False
 
     @property
@@ -161,7 +163,7 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored"]
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided"]
 
 AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
@@ -176,6 +178,7 @@ _SENTENCES: dict[str, str] = {
     "refused": "the server refused",
     "unreadable": "the server could not read it now",
     "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+    "decided": "it was decided to keep it",
 }
 
 
@@ -198,8 +201,8 @@ class DuplicateResult(Record):
         action:
             ``"deleted"`` or ``"tagged"``; ``"untagged"`` where the document was tagged as contained in another, and is
             so no longer. In a dry run ``"would delete"``, ``"would tag"`` or ``"would untag"``. ``"kept"`` where the
-            plan no longer fits or the server refused. ``"restored"`` where it was deleted and came back, because its
-            canonical was deleted or changed at the same moment.
+            plan no longer fits, the server refused, or it was decided to keep it. ``"restored"`` where it was deleted
+            and came back, because its canonical was deleted or changed at the same moment.
         kind:
             Why it was kept or restored, as a word; else ``None``.
         detail:
@@ -227,8 +230,8 @@ class DuplicateResult(Record):
 
     @property
     def is_done(self) -> bool:
-        """Whether what was planned was done, or would be."""
-        return self.kind is None
+        """Whether what was planned, or decided about it, was done, or would be."""
+        return self.kind in (None, "decided")
 
     @property
     def reason(self) -> str | None:

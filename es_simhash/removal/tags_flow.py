@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from es_simhash.groups.contents_flow import read_tags, untag
-from es_simhash.groups.reconcile_flow import read_groups, reconcile
+from es_simhash.groups.reconcile_flow import read_groups, read_tags, reconcile, untag
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.groups.settings_flow import refuse_untaggable, settle_grouping
 from es_simhash.mapping.context import Context

@@ -35,7 +35,6 @@ def check_column(df: DataFrame, name: str, column: Any) -> Column:
 
 
 def check_text(df: DataFrame, name: str, column: Any) -> Column:
-    """Return the column of strings of *df* that the argument *name* names."""
     found = check_column(df, name, column)
     kind = df.schema[column].dataType
     if not isinstance(kind, StringType):
@@ -46,7 +45,6 @@ def check_text(df: DataFrame, name: str, column: Any) -> Column:
 def parsed(fingerprint: Column) -> Column:
     """
     Return a column of fingerprints as signed 64-bit numbers, null where there is none.
-
     Anything but 16 lower-case hexadecimal digits is an error when the frame is computed.
     """
 
@@ -83,7 +81,6 @@ def documents_of(
 ) -> DataFrame:
     """
     Return the documents with a fingerprint: ``id``, the number ``value``, and *others*; kept.
-
     Each id is there once and none is null, else InvalidInputError is raised.
     """
     columns = check_column(df, "id", id), parsed(check_text(df, "fingerprint", fingerprint))
@@ -100,9 +97,8 @@ def documents_of(
 class Keeper:
     """
     Keeps frames between steps, so that no step is computed twice and plans stay short.
-
-    Without a folder, the executors keep them, in memory and on their disks, until nobody uses the frame: if an
-    executor is lost, the work ends with an error of Spark. With a folder that all executors reach, such as
+    Without a folder, the executors keep them, in memory and on their disks, until nobody uses the frame: if an executor
+    is lost, the work ends with an error of Spark. With a folder that all executors reach, such as
     ``s3a://bucket/work``, frames are files there; nothing is deleted.
     """
 
@@ -211,7 +207,6 @@ def check_verify(verify: Any) -> float:
 def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:
     """
     Return those of *pairs* whose texts have at least the shingle Jaccard *similarity*; kept.
-
     *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles ``left_size,
     right_size``. *sets*: the shingles by digest: ``text, shingles``.
     """

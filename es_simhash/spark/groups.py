@@ -36,9 +36,8 @@ from es_simhash.spark.pairs import distance_of, pairs_of_values
 class Rounds:
     """
     How places are grouped.
-
-    *most*: largest number of rounds.
-    *driver_pairs*: pairs that the driver groups in its memory: 16 bytes each, and as much again for a moment.
+    *most*: largest number of rounds. *driver_pairs*: pairs that the driver groups in its memory: 16 bytes each, and as
+    much again for a moment.
     """
 
     keeper: Keeper
@@ -48,7 +47,6 @@ class Rounds:
     def group(self, pairs: DataFrame, rule: Rule) -> DataFrame:
         """
         Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise RoundsError.
-
         *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
         """
         return self._star(pairs) if rule == "star" else self._connected(pairs)
@@ -56,7 +54,6 @@ class Rounds:
     def _star(self, pairs: DataFrame) -> DataFrame:
         """
         Make a place canonical if no canonical is a neighbour before it.
-
         In a round, undecided places with no undecided neighbour before them become canonicals, and their neighbours
         members. In a random order few rounds decide nearly all (Blelloch, Fineman and Shun, SPAA 2012).
         """
@@ -82,9 +79,8 @@ class Rounds:
     def _connected(self, pairs: DataFrame) -> DataFrame:
         """
         Make the first place of each connected component the canonical of the others.
-
-        Large-star and small-star in turn, until nothing changes: both connect the neighbours of a place with the
-        first of them (Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, SoCC 2014).
+        Large-star and small-star in turn, until nothing changes: both connect the neighbours of a place with the first
+        of them (Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, SoCC 2014).
         """
         before = None
         for _ in range(self.most):

@@ -103,7 +103,6 @@ def distance_of(left: str | Column, right: str | Column) -> Column:
 def pairs_of_values(values: DataFrame, max_distance: int) -> DataFrame:
     """
     Return the pairs ``left, right`` of fingerprints within *max_distance*, each once.
-
     *values*: the column ``value`` of signed numbers, each once. It is read three times.
     """
     count = values.count()

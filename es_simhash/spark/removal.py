@@ -147,7 +147,6 @@ def plan_removal(
 
 
 def _compared(documents: DataFrame, grouped: DataFrame) -> DataFrame:
-    """Return each duplicate with its canonical, and the similarity of their texts."""
     duplicates = grouped.where("duplicate_of is not null").select("id", "duplicate_of", "distance")
     own = documents.select(sql.struct(*_VERSION, "text").alias("document"), sql.col("id"))
     other = documents.select(sql.struct(*_VERSION, "text").alias("canonical"), sql.col("id").alias("duplicate_of"))
@@ -157,7 +156,6 @@ def _compared(documents: DataFrame, grouped: DataFrame) -> DataFrame:
 
 
 def _cut(name: str) -> Column:
-    """Return the document without the end of a long text."""
     return sql.col(name).withField("text", sql.substring(f"{name}.text", 1, SHOWN + 1)).alias(name)
 
 

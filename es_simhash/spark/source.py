@@ -1,43 +1,304 @@
 """
 The format ``es_simhash`` of Spark: an index as a DataFrame, in slices, and its fields written back.
 
-Python on the driver and the executors talks to the server; no JVM connector is needed.
+Python on the driver and the executors talks to the server; no JVM connector is needed. Every write is conditional: a
+document that was changed since it was read keeps what it has. A task that is done again finds what it wrote before.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
-from es_simhash.arguments import check_fields
-from es_simhash.client.drivers import stream
-from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import Scheme
+from es_simhash.arguments import check_choice, check_count, check_fields
+from es_simhash.client.dialects import Dialect, find_dialect
+from es_simhash.client.drivers import run, stream
+from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
+from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.settings_flow import check_recorded, settle_grouping
+from es_simhash.hashing import Scheme, from_hex
+from es_simhash.lookup.options import Verification
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import refuse_hidden_fields
-from es_simhash.mapping.fields import Fields, read_values
-from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.spark.writing import (
-    Connection,
-    make_writer,
-    read_connection,
-    read_json,
-    read_list,
-    read_number,
-    read_scheme,
-    refuse_unknown,
+from es_simhash.mapping.fields import (
+    DEFAULT_PREFIX,
+    Fields,
+    fingerprint_fields,
+    group_fields,
+    read_values,
+    whole_update,
 )
+from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
-from es_simhash.transport.protocol import Emit, Flow, document_key
+from es_simhash.transport.protocol import Emit, Flow, Key, document_key
+from es_simhash.transport.retry_flow import now
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
+from es_simhash.writes.targets_flow import refuse_updates
+
+KNOWN = {
+    "connection": (
+        "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
+    ),
+    "reading": ("filter", "columns", "slices", "page", "scheme"),
+    "writing": ("scheme", "max_distance", "rule", "verify", "canonical", "conflicts"),
+}  # fmt: skip
+"""The names of all options, by what they are for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How an index is reached: what goes to the executors. The login is never shown."""
+
+    server: Server
+    index: str
+    prefix: str
+    login: Login = field(repr=False)
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Any, Dialect]]:
+        client, _ = open_client(self.server, self.login.headers, self.index)
+        try:
+            yield client, find_dialect(client)
+        finally:
+            client.close()
+
+    def run(self, flow: Flow[Any]) -> Any:
+        """Carry *flow* out with a client of its own, and return its result."""
+        with self.open() as (client, dialect):
+            return run(within_limits(flow, ServerLimits()), client, dialect)
+
+
+def read_connection(options: Mapping[str, str]) -> Connection:
+    """Return the connection; the login is in *options*, else in the environment of the driver, else in a URL."""
+    index = options.get("index") or options.get("path")
+    if not index or not options.get("url"):
+        raise InvalidInputError("the options url and index are needed, such as https://host:9200 and news")
+    urls, logins = zip(*map(split_url, read_list(options, "url")), strict=True)
+    own = Login(options.get("api_key"), options.get("user"), options.get("password"))
+    login = next((each for each in (own, login_of_environment(), *logins) if each.headers), Login())
+    if (own.user is None) != (own.password is None) or (own.user and own.api_key):
+        raise InvalidInputError("give the option api_key, or the options user and password together")
+    product = check_choice("product", options.get("product", "auto"), ("auto", "elasticsearch", "opensearch"))
+    Fields(prefix := options.get("prefix", DEFAULT_PREFIX))
+    timeout = read_number(options, "timeout_seconds", 60)
+    server = Server(urls[0], product, options.get("ca_file") or ca_file_of_environment(), False, timeout, urls[1:])
+    return Connection(server, index, prefix, login)
+
+
+def refuse_unknown(options: Mapping[str, str], *groups: str) -> None:
+    """Raise InvalidInputError if an option is unknown; its value, which may be a secret, is not shown."""
+    known = {name for group in groups for name in KNOWN[group]}
+    if unknown := sorted({name.lower() for name in options} - known):
+        raise InvalidInputError(f"option {shorten(unknown[0])} is not known: give {', '.join(sorted(known))}")
+
+
+def read_list(options: Mapping[str, str], name: str) -> list[str]:
+    return [part.strip() for part in options.get(name, "").split(",") if part.strip()]
+
+
+def read_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """Return an option that is a whole number of 1 or more."""
+    try:
+        return check_count(name, int(options.get(name, default)))
+    except ValueError:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not a whole number of 1 or more") from None
+
+
+def read_scheme(options: Mapping[str, str]) -> str | Scheme | None:
+    """Return the scheme that an option names or describes; ``None`` where it is not given."""
+    given = options.get("scheme") or None
+    return Scheme.from_dict(read_json(options, "scheme")) if given and given.startswith("{") else given
+
+
+def read_json(options: Mapping[str, str], name: str) -> Any:
+    """Return an option that is JSON; ``None`` where it is not given."""
+    if not options.get(name):
+        return None
+    try:
+        return json.loads(options[name])
+    except ValueError as error:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {error}") from None
+
+
+_NEEDED = ("id", "index", "seq_no", "primary_term")
+_GROUPS = ("group", "duplicate_of", "distance")
+_KNOWN = {*_NEEDED, *_GROUPS, "routing", "fingerprint"}
+BATCH = 500
+SHOWN = 3
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """How many documents of a task were written, changed or deleted since they were read, and refused; and why."""
+
+    written: int = 0
+    changed: int = 0
+    refused: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
+    """Return what writes a frame; raise if the index differs in scheme or grouping, or an update would lose a part."""
+    refuse_unknown(options, "connection", "writing")
+    names = set(schema.names)
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise InvalidInputError(f"column {missing[0]!r} is missing: read the documents with the format es_simhash")
+    if unknown := sorted(names - _KNOWN):
+        raise InvalidInputError(f"column {unknown[0]!r} is not written: select only {', '.join(sorted(_KNOWN))}")
+    if not names & {"fingerprint", "group"}:
+        raise InvalidInputError("there is nothing to write: give the column fingerprint, or group and those beside it")
+    if names & set(_GROUPS) and not names >= set(_GROUPS):
+        raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
+    skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
+    connection = read_connection(options)
+    scheme = read_scheme(options) if "fingerprint" in names else None
+    if "fingerprint" in names and scheme is None:
+        raise InvalidInputError(
+            "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
+        )
+    context = Context(connection.prefix, scheme)
+    request = _request(options) if "group" in names else None
+    resolved, grouping = connection.run(_settle(context, connection.index, request))
+    return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
+
+
+def _request(options: Mapping[str, str]) -> GroupingRequest:
+    """Return the grouping that the caller says the groups have."""
+    if not options.get("max_distance"):
+        raise InvalidInputError("groups are written with the max_distance, rule and verify that made them: give these")
+    similarity = read_json(options, "verify")
+    return GroupingRequest(
+        rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
+        max_distance=read_json(options, "max_distance"),
+        canonical=read_list(options, "canonical") or "id",
+        # Not the number alone, which would take the measure from what the index records.
+        verify=False if similarity is None else Verification(similarity),
+    )
+
+
+def _settle(context: Context, index: str, request: GroupingRequest | None) -> Flow[tuple[Resolved, Grouping | None]]:
+    resolved = yield from resolve_index(context, index)
+    agree(resolved, context)
+    yield from refuse_updates(index, resolved.mappings)
+    if request is None:
+        return resolved, None
+    return resolved, (yield from settle_grouping(context, resolved, request))
+
+
+@dataclass(frozen=True)
+class _Writer(DataSourceArrowWriter):
+    """
+    Writes the documents of a task in batches, to the indices that were *resolved* when the writing began.
+    *grouping*: ``None`` if no groups are written. *skips*: documents changed since they were read are no error.
+    """
+
+    connection: Connection
+    context: Context
+    resolved: Resolved
+    grouping: Grouping | None
+    has_fingerprints: bool
+    skips: bool
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        done = Written()
+        with self.connection.open() as (client, dialect):
+            for batch in iterator:
+                for begin in range(0, len(batch), BATCH):
+                    run(self._write(batch.slice(begin, BATCH).to_pylist(), done), client, dialect)
+        return done
+
+    def commit(self, messages: list[Any]) -> None:
+        """Raise IncompleteWriteError if documents were not written that may not be skipped."""
+        changed = sum(each.changed for each in messages)
+        refused = sum(each.refused for each in messages)
+        if refused or (changed and not self.skips):
+            reasons = [reason for each in messages for reason in each.reasons][:SHOWN]
+            written = sum(each.written for each in messages)
+            raise IncompleteWriteError(
+                f"{written:,} documents were written; {changed:,} were changed or deleted since they were read, and "
+                f"{refused:,} refused ({'; '.join(reasons)}): read these again, and write them",
+                changed=changed,
+                refused=refused,
+            )
+
+    def abort(self, messages: list[Any]) -> None:
+        """Leave what was written: each document is right by itself."""
+
+    def _write(self, rows: Sequence[Mapping[str, Any]], done: Written) -> Flow[None]:
+        at = now()
+        wanted = {}
+        for row in rows:
+            key = Key(row["index"], row["id"], row.get("routing"))
+            if key.index not in self.resolved.each:
+                raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
+            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row, at)
+        changed: set[Key] = set()
+
+        def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            version, fields = wanted[key]
+            own = (found.get("_source") or {}).get(self.context.prefix) or {}
+            if self.has_fingerprints:
+                is_new = own.get("fingerprint") != fields.get("fingerprint")
+                # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
+                fields = whole_update(fields) if is_new else {"error": None, **fields}
+            given = {name: value for name, value in fields.items() if own.get(name) != value}
+            if own.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            if not given:
+                return None
+            if version != (found["_seq_no"], found["_primary_term"]):
+                changed.add(key)
+                return None
+            return "update", {"doc": {self.context.prefix: given}}
+
+        outcomes = yield from rewrite(list(wanted), change, source=[self.context.prefix], check=self._check)
+        done.changed += len(changed)
+        done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            done.written += outcome.is_done
+            done.changed += outcome.status in (CONFLICT, MISSING)
+            done.refused += not outcome.is_done and outcome.status not in (CONFLICT, MISSING)
+            if not outcome.is_done and len(done.reasons) < SHOWN:
+                done.reasons.append(str(outcome.to_failure()))
+
+    def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if self.has_fingerprints and row["fingerprint"] is not None:
+            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.context.prefix)[self.context.prefix]
+        if self.grouping is not None and row["group"] is not None:
+            canonical, distance = row["duplicate_of"], row["distance"]
+            fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
+        return fields
+
+    def _check(self) -> Flow[None]:
+        if self.grouping is not None:
+            yield from check_recorded(
+                self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
+            )
+        else:
+            agree((yield from resolve_index(self.context, self.connection.index)), self.context)
+
 
 # What a document is told from every other one by, its version, and its fingerprint.
 OWN_COLUMNS = {
@@ -101,19 +362,13 @@ def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass
 class _Slice(InputPartition):
-    """One slice of an index."""
-
     number: int
     view: View | None
 
 
 @dataclass(frozen=True)
 class _Reader(DataSourceReader):
-    """
-    Reads the documents that match *filter*, in slices of one view; each slice is a partition.
-
-    *scheme*: the scheme that the fingerprints must have; ``None`` for that of the index.
-    """
+    """Reads the documents that match *filter*, in slices of one view; each slice is a partition."""
 
     connection: Connection
     columns: Sequence[str]
@@ -135,7 +390,6 @@ class _Reader(DataSourceReader):
         refuse_hidden_fields(resolved.mappings, self.columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the documents of a slice, page by page."""
         assert isinstance(partition, _Slice)  # noqa: S101 -- what partitions() returned
         with self.connection.open() as (client, dialect):
             for hits in stream(self._read(partition), client, dialect):

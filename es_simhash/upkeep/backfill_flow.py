@@ -111,10 +111,9 @@ class BackfillOptions:
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[BackfillProgress]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
-    return the last one.
-    Raises InvalidInputError if the text field differs from the recorded one or no document has it, MappingError if an
-    index maps our fields wrongly, or lacks them and no text field is named, and IncompleteSearchError if some documents
-    could not be read.
+    return the last one. Raises InvalidInputError if the text field differs from the recorded one or no document has it,
+    MappingError if an index maps our fields wrongly, or lacks them and no text field is named, and
+    IncompleteSearchError if some documents could not be read.
     """
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
@@ -230,7 +229,6 @@ class _Backfill:
         return list(answers[len(parts) :])
 
     def _take_later(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
-        """Compare what a later pass finds changed."""
         self._refuse_new_indices(hits)
         fresh = yield Compute(self._ledger.find_fresh, (hits,))
         if fresh:
@@ -239,7 +237,6 @@ class _Backfill:
         return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []
 
     def _compare_again(self, places: Sequence[Key]) -> Flow[None]:
-        """Read the documents that other programs changed, and give them the fingerprints of their present texts."""
         at = yield Compute(now)
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -254,7 +251,6 @@ class _Backfill:
             yield Compute(self._ledger.settle_latest, (part, outcomes, latest))
 
     def _refuse_new_indices(self, hits: Hits) -> None:
-        """Stop if the alias or pattern now includes an index that it did not include at the beginning."""
         if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
@@ -287,7 +283,6 @@ class _Backfill:
             )
 
     def _pace(self) -> Flow[None]:
-        """Wait if the work is faster than the caller allows."""
         self._elapsed = (yield Compute(time.monotonic)) - self._began
         if (rate := self._options.documents_per_second) is not None:
             ahead = self._ledger.seen / rate - self._elapsed

@@ -165,7 +165,6 @@ def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, li
 
 
 def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:
-    """Return what *mapping* records of our fields, and what is wrong with it."""
     faults = find_faults(mapping, prefix=context.prefix)
     try:
         settings = read_settings(mapping, prefix=context.prefix)

@@ -47,7 +47,6 @@ class Subject:
 
     @property
     def targets(self) -> Mapping[str, Target]:
-        """What the documents of each index must carry, as of the last look."""
         return {} if self.judge is None else self.judge.targets
 
     @property
@@ -74,12 +73,10 @@ class Subject:
         self._read_at = -math.inf
 
     def record_text_fields(self) -> Flow[None]:
-        """Record the text fields that a document has shown since the last call."""
         if self.judge is not None:
             yield from record_text_fields(self._context, self.judge.targets, self.judge.take_shown())
 
     def close(self) -> Flow[None]:
-        """Stop the processes that compute fingerprints."""
         if self._pool is not None:
             yield Compute(self._pool.close)
 
@@ -109,11 +106,10 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 @dataclass(slots=True)
 class Place:
     """
-    How far one shard was read: all operations up to *read*.
-    *purpose*: a digest of the scheme and text fields that its documents were compared with. *verified*: how far the
-    present round of reading again has come; *owed*: how many operations are to be read again by now. *position*: the
-    shard's numbers at the last look. *own*: sequence number and primary term of the follower's writes beyond *read*,
-    which need not be read.
+    How far one shard was read: all operations up to *read*. *purpose*: a digest of the scheme and text fields that its
+    documents were compared with. *verified*: how far the present round of reading again has come; *owed*: how many
+    operations are to be read again by now. *position*: the shard's numbers at the last look. *own*: sequence number and
+    primary term of the follower's writes beyond *read*, which need not be read.
     """
 
     shard: Shard
@@ -126,16 +122,13 @@ class Place:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to read now."""
         return self.position.checkpoint > self.read
 
     @property
     def lag(self) -> int:
-        """How many operations are not read."""
         return max(0, self.position.largest - self.read)
 
     def advance(self, last: int) -> None:
-        """Note that all operations up to *last* were read."""
         self.read = last
         self.own = {each for each in self.own if each[0] > last}
 
@@ -147,14 +140,11 @@ class Place:
         return self.verified + int(self.owed)
 
     def verify(self, last: int) -> None:
-        """Note that all operations up to *last* were read again."""
         self.owed -= last - self.verified
         self.verified = last
 
 
 class Places:
-    """The places of all shards of what is followed."""
-
     def __init__(self) -> None:
         self._places: dict[Shard, Place] = {}
 
@@ -163,12 +153,10 @@ class Places:
 
     @property
     def lag(self) -> int:
-        """How many operations are not read."""
         return sum(each.lag for each in self._places.values())
 
     @property
     def behind(self) -> list[Place]:
-        """The places of shards with something to read now."""
         return [each for each in self._places.values() if each.is_behind]
 
     def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
@@ -189,7 +177,6 @@ class Places:
         self._places = places
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the places as plain JSON values."""
         return [
             {
                 "index": each.shard.index,
@@ -329,7 +316,6 @@ class Changes:
 
 
 def _characters(value: Any) -> int:
-    """Return how many characters a JSON value has, roughly."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):

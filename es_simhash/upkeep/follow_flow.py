@@ -134,7 +134,6 @@ class _Follower:
         return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
 
     def _stand_by(self) -> Flow[None]:
-        """Look at the lease; take it over if it is free."""
         if (yield from self._lease.take()):
             self._places.load(self._lease.position.get("places"))
             self._regroup.load(self._lease.position.get("groups", {}))
@@ -184,7 +183,6 @@ class _Follower:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
     def read_place(self, place: Place) -> Flow[None]:
-        """Read one shard up to its checkpoint, and repair its documents."""
         last = place.position.checkpoint
         while place.is_behind:
             page_last = yield from self._repair(place, place.read + 1, last, is_change=True)
@@ -243,7 +241,6 @@ class _Follower:
 
 @reads_primaries
 def _read(_context: Context, names: Index, follower: _Follower, behind: Sequence[Place]) -> Flow[None]:
-    """Read all that is new in the shards *behind* of the indices with these *names*."""
     yield from refresh(names)
     for place in behind:
         yield from follower.read_place(place)
@@ -298,11 +295,9 @@ class Regroup:
         self._is_unproven = bool(recorded.get("unproven"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a later follower has to know, as plain JSON values."""
         return {"pending": bool(self._ids or self._may_lack or self._is_all), "unproven": self._is_unproven}
 
     def note_targets(self, targets: Mapping[str, Target]) -> None:
-        """Note what the indices record now."""
         groupings = [found for each in targets.values() if (found := target_of(each.settings)) is not None]
         grouping = groupings[0] if groupings else None
         if grouping != self._grouping and self._grouping is not None:

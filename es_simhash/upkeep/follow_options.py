@@ -95,7 +95,6 @@ class Tally:
     _failures: list[Failure] = field(default_factory=list)
 
     def fail(self, failure: Failure) -> None:
-        """Count a document that could not be read or written."""
         self.failed += 1
         if len(self._failures) < SHOWN_FAILURES:
             self._failures.append(failure)

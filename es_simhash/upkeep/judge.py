@@ -101,7 +101,6 @@ class Judge:
         ]
 
     def take_shown(self) -> list[str]:
-        """Return the indices in which each text field has been seen in a document since the last call."""
         shown = [name for name, fields in self._unseen.items() if not fields]
         for name in shown:
             del self._unseen[name]
@@ -151,10 +150,9 @@ def change_of(
     source: Mapping[str, Any], wanted: Mapping[str, Any], *, prefix: str, at: str
 ) -> tuple[dict[str, Any] | None, bool]:
     """
-    Return the partial document that gives *source* the fields *wanted*, and whether its fingerprint is stale.
-    ``None`` instead of the partial document if nothing must change. *wanted* is empty for a text without features.
-    *at*: the new moment of grouping for a document that was grouped by another fingerprint; the next reconcile examines
-    it again.
+    Return the partial document that gives *source* the fields *wanted*, and whether its fingerprint is stale. ``None``
+    instead of the partial document if nothing must change. *wanted* is empty for a text without features. *at*: the new
+    moment of grouping for a document that was grouped by another fingerprint; the next reconcile examines it again.
     """
     held = source.get(prefix)
     ours = held if isinstance(held, Mapping) else {}
@@ -236,9 +234,8 @@ _FRESH = 200_000
 
 def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
     """
-    Return a 64-bit key for one version of one document.
-    Among 10 million versions, the chance that any two have the same key is 3 in a million. One of these two documents
-    would then be skipped.
+    Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
+    same key is 3 in a million. One of these two documents would then be skipped.
     """
     return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
 
@@ -324,7 +321,6 @@ class Ledger:
         return self.changed + self._failed
 
     def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        """Return the documents whose present version was not processed yet."""
         known = self._checkpoint.holds([self._judge.key_of(each) for each in documents])
         return [each for each, is_known in zip(documents, known, strict=True) if not is_known]
 

@@ -149,7 +149,6 @@ class _Clearing:
 
 
 def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
-    """Return the update that removes the object *prefix* from the document of *hit*."""
     names = [prefix, *(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))]
     if not script:
         found = hit.get("_source") or {}

@@ -276,12 +276,10 @@ class Target:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the mapping names the text fields."""
         return self.settings.text_fields == self.text_fields
 
 
 def has_passages(targets: Mapping[str, Target]) -> bool:
-    """Return whether documents of any of *targets* carry the terms of their passages."""
     return any(each.settings.passages is not None for each in targets.values())
 
 
@@ -435,7 +433,6 @@ def record_settings(context: Context, targets: dict[str, Target], name: str, **c
 
 
 def record_text_fields(context: Context, targets: dict[str, Target], names: Sequence[str]) -> Flow[None]:
-    """Record the text fields of the indices *names*, which are among *targets*."""
     for name in names:
         yield from record_settings(context, targets, name, text_fields=targets[name].text_fields)
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from es_simhash import build_dashboards
-from es_simhash.dashboards.templates import fill, read
+from es_simhash.dashboards.charts import fill, read
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -68,7 +67,7 @@ WRITES |= {"put_index_template", "apply_removal", "tag_duplicates", "restore", "
 def test_what_writes_can_be_held_back(command):
     """By --yes or by --dry-run; by both only where --yes is for one option of the command."""
     name, entry = command
-    text = Path(sys.modules[f"es_simhash.cli.commands.{module_of(name)}"].__file__).read_text(encoding="utf-8")
+    text = inspect.getsource(inspect.unwrap(entry.callback))
     options = {each: parameter.help for parameter in entry.params for each in parameter.opts if each.startswith("--")}
     found = options.keys() & {"--yes", "--dry-run"}
     if name == "demo":  # it writes to a server of its own

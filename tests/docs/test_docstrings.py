@@ -61,7 +61,7 @@ METHODS = [
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 def test_a_method_explains_all_of_its_arguments_or_none(method):
     """One entry may explain several arguments; without a list of them the summary does, or names another method."""
-    found = re.findall(r"^    ([a-z_, ]+):$", inspect.getdoc(method), re.MULTILINE)
+    found = re.findall(r"^    ([a-z0-9_, ]+):$", inspect.getdoc(method), re.MULTILINE)
     explained = {name for line in found for name in line.split(", ")}
     assert explained in (set(), set(inspect.signature(method).parameters) - {"self"})
 

@@ -6,7 +6,7 @@ from es_simhash import InvalidInputError, NearDup, NearDups, Verification
 from es_simhash.hashing import fingerprint, get_scheme
 from es_simhash.lookup.verify_flow import verify_near_dups
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.quality.sampling_flow import check_sample, sample_documents
+from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
 from tests.transport.by_hand import ServerError, drive
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"
@@ -181,9 +181,9 @@ def test_samples(documents, window):
 
 def test_sample_sizes():
     """A sample is a number of documents from 1 to 10,000."""
-    assert check_sample(10_000) == 10_000
+    assert SampleOptions(sample=10_000).sample == 10_000
     for wrong in (0, 10_001, -1):
         with pytest.raises(InvalidInputError, match="10,000"):
-            check_sample(wrong)
+            SampleOptions(sample=wrong)
     with pytest.raises(TypeError):
-        check_sample("many")
+        SampleOptions(sample="many")

@@ -109,7 +109,8 @@ def test_the_commands(filled, run, tmp_path, monkeypatch):
     assert [each["text"] for each in shown["passages"]] == [
         each["text"] for each in json.loads(mask.read_text())["passages"]
     ]
-    failed(run("boilerplate", filled, "--source-field", "from", "--out", mask), "keyword")
+    failed(run("boilerplate", filled, "--source-field", "nosuch", "--out", mask), "nosuch")
+    assert run("boilerplate", filled, "--source-field", "from", "--min-documents", "25", "--out", mask).exit_code == 0
     failed(run("find", filled, "a text", "--boilerplate", mask), "scheme")
     bare = ["--prefix", "bare", "--boilerplate", mask]
     assert run("backfill", filled, *bare, "-t", "body").exit_code == 0

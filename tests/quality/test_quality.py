@@ -22,7 +22,7 @@ from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
 from es_simhash.quality.evaluate import plot_report
 from es_simhash.quality.explain_flow import list_features
-from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, recommend
+from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
 
 SENTENCES = [
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",
@@ -228,12 +228,13 @@ def test_tuning():
     texts = [f"{BASE} {number} {OTHER[number:]}" for number in range(12)]
     edited = inject(texts, seed=3)
     assert inject(texts, seed=3).copies == edited.copies != inject(texts, seed=4).copies
-    figures = measure_scheme(edited, get_scheme(), documents=1000)
+    near = near_in_sample(edited, get_scheme())
+    figures = measure_scheme(edited, get_scheme(), near, documents=1000)
     assert [each.max_distance for each in figures] == list(DISTANCES)
     assert sorted(each.recall for each in figures) == [each.recall for each in figures]
     assert figures[-1].by_edit.keys() == set(edited.kinds)
     noisy = inject(texts, seed=3, edits=NOISE)
-    presets = [measure_preset(edited, noisy, name, get_scheme(), documents=1000) for name in PRESETS]
+    presets = [measure_preset(edited, noisy, preset, near, documents=1000) for preset in PRESETS.values()]
     assert presets[3].noise_recall > presets[2].noise_recall
     assert presets[2].recall >= presets[1].recall >= presets[0].recall
     assert recommend(presets) in ("identical", "near", "similar")
@@ -243,9 +244,11 @@ def test_tuning():
 def test_unrelated_texts_are_counted():
     """Texts that share nothing but their fingerprint's neighbourhood count as unrelated, by the size of the index."""
     texts = [f"word{number}" for number in range(200)]
-    everything = measure_scheme(inject(texts), get_scheme(), documents=200)
+    edited = inject(texts)
+    near = near_in_sample(edited, get_scheme())
+    everything = measure_scheme(edited, get_scheme(), near, documents=200)
     assert everything[-1].unrelated > 0
-    doubled = measure_scheme(inject(texts), get_scheme(), documents=400)
+    doubled = measure_scheme(edited, get_scheme(), near, documents=400)
     assert doubled[-1].unrelated == pytest.approx(2 * everything[-1].unrelated)
 
 

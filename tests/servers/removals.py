@@ -50,9 +50,9 @@ def outcomes(records):
     return {each.id: (each.action, each.kind) for each in records}
 
 
-def apply_in_batches(simhash, plan, archive, batch):
+def apply_in_batches(simhash, plan, archive, batch, **options):
     """Apply *plan* with a sync client, *batch* documents at a time; yield the records."""
-    return simhash._stream(apply_removal(plan, archive, sizes=RemovalSizes(removed=batch)))
+    return simhash._stream(apply_removal(plan, archive, sizes=RemovalSizes(removed=batch), **options))
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):

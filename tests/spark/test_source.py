@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
 from es_simhash.spark import groups, plan_removal, register, with_fingerprints
-from es_simhash.spark.writing import read_connection
+from es_simhash.spark.source import read_connection
 from tests.servers.fixtures import get_server, make_client
 from tests.servers.servers import PRODUCTS
 from tests.servers.support import ONE_SHARD, numbered, texts

@@ -239,11 +239,11 @@ class FakeServer:
 
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()
-        wanted = agg["composite"]["sources"][0]["id"]["terms"]["field"]
+        wanted = agg["composite"]["sources"][0]["value"]["terms"]["field"]
         keys = sorted({value for each in held.values() if (value := value_of(each["source"], wanted)) is not None})
-        keys = [key for key in keys if key > agg["composite"].get("after", {"id": ""})["id"]]
-        found = {"buckets": [{"key": {"id": key}} for key in keys]} | ({"after_key": {"id": keys[-1]}} if keys else {})
-        return {**self._page([]), "aggregations": {name: found}}
+        keys = [key for key in keys if key > agg["composite"].get("after", {"value": ""})["value"]]
+        found = [{"key": {"value": key}} for key in keys[: agg["composite"]["size"]]]
+        return {**self._page([]), "aggregations": {name: {"buckets": found}}}
 
 
 class Candidates(FakeServer):

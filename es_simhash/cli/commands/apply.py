@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from contextlib import ExitStack, closing
 from glob import escape
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +19,7 @@ from es_simhash.cli.duplicates import Regrouped, given, show
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.parameter_types import FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
@@ -30,6 +31,7 @@ from es_simhash.transport.protocol import local_names
 @options.manual(
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz",
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
+    "es-simhash apply removal.jsonl --archive removed.jsonl.gz --decisions removal.decisions.json --yes",
     "es-simhash apply news --preset near --archive removed.jsonl.gz --yes --quiet",
     common=["--archive", "--yes", *COMMON],
 )
@@ -37,6 +39,10 @@ from es_simhash.transport.protocol import local_names
 @options.written_file(
     "--archive", required=True, help="Keep each document in this file before it is deleted: gzip, JSON Lines."
 )
+@click.option(
+    "--decisions", type=FILE, help="Keep what this file names; the page of es-simhash review PLAN --html makes it."
+)
+@click.option("--sha256", metavar="HEX", help="Insist on the PLAN that was approved: its sha256, as review prints it.")
 @options.yes
 @options.quiet
 @removal_option
@@ -48,6 +54,8 @@ def command(
     grouping: dict[str, Any],
     target: Target,
     *,
+    decisions: str | None,
+    sha256: str | None,
     yes: bool,
     quiet: bool,
     as_json: bool,
@@ -65,10 +73,16 @@ def command(
     is in a file beside the archive until all of it is done.
     """
     asked = given(removal, grouping)
-    allowed = {name: asked.pop(name) for name in ("max_share",) if name in asked}
+    max_share = asked.pop("max_share", None)
     is_file = Path(plan).is_file() or plan.endswith((".jsonl", ".gz")) or ("/" in plan and not plan.startswith("<"))
     if is_file and asked:
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
+    approval: dict[str, Any] = {"decisions": decisions, "sha256": sha256}
+    if not is_file and (extra := given(approval)):
+        raise click.UsageError(
+            f"--{min(extra)} is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first"
+        )
+    approval["max_share"] = max_share
     index = min(read_plan(plan).header.index_uuids) if is_file else plan
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
@@ -79,9 +93,9 @@ def command(
             note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
             return 0
         if not yes:
-            return _try_out(connection, path, archive, allowed, is_listed=not is_file and not quiet, as_json=as_json)
+            return _try_out(connection, path, archive, approval, is_listed=not is_file and not quiet, as_json=as_json)
         regrouped = Regrouped()
-        applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **allowed)
+        applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
         try:
             with closing(applied) as records:
                 is_contained = read_plan(path).header.is_by_containment
@@ -92,10 +106,10 @@ def command(
                 Path(archive).unlink()
             raise
     if not as_json:
-        print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}")
+        print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}{counts.decided_words}")
         regrouped.print()
     elif (found := regrouped.to_dicts()) or quiet:
-        print_json(({"deleted": counts.done, "kept": dict(counts.kinds)} if quiet else {}) | {"regrouped": found})
+        print_json(({"deleted": counts.done, "kept": counts.kept} if quiet else {}) | {"regrouped": found})
     unsettled = regrouped.complain()
     # Where an index is another one, or missing, this may be the wrong server: the plan stays.
     if not is_file and not unsettled and not {*AGAIN, "index_replaced"} & counts.kinds.keys():
@@ -109,7 +123,7 @@ def _plan_index(
     """Return the plan for *index*, of an earlier run or made now; ``None`` if nothing is left to do."""
     # The name of the plan tells commands apart: another one must not go on with what this one would not delete.
     given_now = json.dumps([local_names(index), asked], sort_keys=True, default=str)
-    beside = Path(f"{archive}.{sha256(given_now.encode()).hexdigest()[:8]}.plan")
+    beside = Path(f"{archive}.{hashlib.sha256(given_now.encode()).hexdigest()[:8]}.plan")
     for other in sorted(beside.parent.glob(f"{escape(Path(archive).name)}.*.plan")):
         if other != beside:
             finish = shlex.join(["es-simhash", "apply", str(other), "--archive", archive, "--yes"])
@@ -132,19 +146,19 @@ def _plan_index(
 
 
 def _try_out(
-    connection: Connection, path: Path, archive: str, allowed: dict[str, Any], *, is_listed: bool, as_json: bool
+    connection: Connection, path: Path, archive: str, approval: dict[str, Any], *, is_listed: bool, as_json: bool
 ) -> int:
     """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
     header = read_plan(path).header
-    with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True, **allowed)) as records:
+    with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True, **approval)) as records:
         counts = show(
             records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=is_listed
         )
     names = sorted(header.index_uuids)
     if not as_json:
-        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
+        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted{counts.decided_words}"
         print_line(f"{what}, and kept in {archive}; nothing changed, pass --yes to do it")
     elif not is_listed:
         plan = {"plan": str(path), "count": header.count, "indices": names, "archive": archive}
-        print_json({**plan, "would_delete": counts.done, "kept": dict(counts.kinds)})
+        print_json({**plan, "would_delete": counts.done, "kept": counts.kept})
     return 1 if counts.kinds else 0

@@ -1,4 +1,4 @@
-"""``es-simhash backfill``: fingerprints for the documents that are already in an index."""
+"""``es-simhash backfill``: fingerprints for the documents of an index; and ``setup``: all that it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,11 +24,16 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
     saying_what_is_recorded,
+    tracking,
+    warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.writes.operations import Failure
+
+if TYPE_CHECKING:
+    from es_simhash.setup_flow import Setup
 
 
 @options.manual(
@@ -93,3 +98,96 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
     parts += [f"{last.failed:,} failed"] if last.failed else []
     parts += [f"about {last.seconds_left:,.0f} s of work for an idle server"] if last.seconds_left is not None else []
     return ", ".join(parts)
+
+
+@options.manual(
+    "es-simhash setup news --text-field body",
+    "es-simhash setup news --text-field body --time-field published --yes",
+)
+@click.argument("index")
+@options.text_field
+@click.option(
+    "--time-field",
+    metavar="FIELD",
+    help="Field whose earliest value makes a document the canonical of its group. Default: what INDEX records, else "
+    "the smallest id decides.",
+)
+@options.yes
+@options.scheme
+@options.target
+def setup(
+    index: str, text_field: tuple[str, ...], time_field: str | None, target: Target, *, yes: bool, as_json: bool
+) -> int:
+    """
+    Make INDEX, which has documents, ready for everything else.
+
+    Adds the fields, chooses a preset by your texts, records it, gives each document its fingerprint, and groups the
+    near-duplicates. What INDEX records already stays as it is. No document is deleted, and your own fields stay. Other
+    programs may write at the same time. If it is stopped, run it again to continue.
+    """
+    with connect(target, index) as connection, say_if_stopped(), tracking() as progress:
+        found = connection.simhash.setup(
+            index, text_field=text_field, time_field=time_field, dry_run=not yes, progress=progress
+        )
+    if as_json:
+        plain = found.to_dict()
+        for part, report in (("filled", found.filled), ("groups", found.groups)):
+            plain[part] = report and plain[part] | {"failures": failures_as_json(report.failures)}
+        print_json(plain | {"dry_run": not yes})
+    else:
+        for line in _lines(found, is_dry=not yes):
+            print_line(line)
+    if found.rollover:
+        warn(found.rollover)
+    if not yes or found.filled is None or found.groups is None:
+        return 0
+    failures = [*found.filled.failures, *found.groups.failures]
+    print_failures(failures, total=found.filled.failed + len(found.groups.failures))
+    if not found.is_complete and not failures:
+        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
+    return 0 if found.is_complete else 1
+
+
+def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was recorded, measured, filled and found, and what to do next: at most ten lines."""
+    index = shlex.quote(found.index)
+    verb = "would be recorded" if is_dry else "recorded"
+    new = f"{verb} now: {', '.join(found.recorded)}" if found.recorded else "recorded already"
+    yield f"{found.index}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
+    name = f"preset {found.preset}" if found.preset else "no preset"
+    similarity = found.grouping["similarity"]
+    texts = "texts are not compared" if similarity is None else f"texts compared, similarity {similarity}"
+    rule = f"{name}, scheme {found.scheme}, within {found.grouping['max_distance']} bits, {texts}"
+    yield f"rule: {rule}; canonical: {', '.join(found.grouping['canonical'])}"
+    yield from _measured(found, index)
+    if found.filled is None or found.groups is None:
+        yield f"would read all documents, give {found.missing:,} their first fingerprint, and group them"
+        yield "nothing changed, pass --yes to do it"
+        return
+    if found.is_already:
+        yield "already set up: nothing was to do"
+    else:
+        filled, groups = found.filled, found.groups
+        empty = f", {filled.empty:,} have no text with letters" if filled.empty else ""
+        yield f"filled: {filled.seen:,} compared, {filled.changed:,} written, {filled.failed:,} failed{empty}"
+        yield f"grouped: {groups.changed:,} written, {len(groups.failures):,} failed"
+    duplicates = found.groups.duplicates
+    yield f"found: {count(duplicates, 'duplicate')} of other documents" if duplicates else "found: no duplicates"
+    yield f"next: es-simhash find {index} --id ID shows those of a document, es-simhash groups {index} --min-size 2 all"
+    yield f"      es-simhash report {index} --out report.html shows how many, of whom, and which words differ"
+    yield f"      es-simhash plan {index} --out plan.jsonl plans which to delete; nothing is deleted before apply"
+    yield f"      es-simhash follow {index} keeps it right while other programs write"
+
+
+def _measured(found: Setup, index: str) -> Iterator[str]:
+    """Yield what was measured, and whether that speaks for another preset than what is recorded."""
+    figures = found.measured
+    if figures is None:
+        if not found.documents:
+            yield "measured: nothing, there is no document; similar is the preset that finds most"
+        return
+    share = figures.recall if figures.recall_similar is None else figures.recall_similar
+    found_of = f"{100 * (share or 0):.1f} % of the edited copies of {count(found.sampled, 'text')}"
+    yield f"measured: {figures.preset} finds {found_of} that stay 80 % the same; what it finds is compared by text"
+    if found.preset is None and figures.max_distance > found.grouping["max_distance"]:
+        yield f"to change the rule: es-simhash reconcile {index} --regroup --preset {figures.preset} --yes"

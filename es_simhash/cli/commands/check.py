@@ -106,7 +106,6 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
 
 
 def _to_dict(found: Diagnosis) -> dict[str, Any]:
-    """Return the diagnosis with sentences in words of the command line."""
     shown = found.to_dict()
     findings = [each | {name: for_shell(each[name]) for name in ("message", "advice")} for each in shown["findings"]]
     return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}

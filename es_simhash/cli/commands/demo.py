@@ -1,5 +1,5 @@
 """
-``es-simhash demo``: near-duplicates in a small corpus, found by a real server, for a person to judge.
+``es-simhash demo``: near-duplicates in a small corpus, for a person to judge; and ``serve``: a local server.
 
 The corpus, the judgement and the tables are in ``es_simhash.demo``; this module runs them against a server.
 """
@@ -7,11 +7,14 @@ The corpus, the judgement and the tables are in ``es_simhash.demo``; this module
 from __future__ import annotations
 
 import shutil
+import socket
 import sys
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,10 +23,10 @@ from es_simhash import SimHashClient
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
-from es_simhash.cli.output import note, print_json, print_text, show
+from es_simhash.cli.output import note, print_json, print_line, print_text, show
 from es_simhash.connection import Server
 from es_simhash.demo.judge import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
-from es_simhash.errors import SimHashError
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
@@ -75,7 +78,6 @@ def command(url: str | None, product: str, max_distance: int, *, insecure: bool,
 
 @contextmanager
 def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Server]:
-    """Give the server of the user, or start one and stop it at the end."""
     if url is not None:
         yield Server(url, product, is_insecure=is_insecure)
         return
@@ -123,7 +125,6 @@ def _find_by_part(simhash: SimHashClient, index: str, report: Report) -> list[st
 def _story(
     report: Report, documents: Sequence[Document], found: dict[str, int | None], by_part: Sequence[str]
 ) -> Iterator[RenderableType]:
-    """Yield the parts that the demo shows, from top to bottom."""
     from rich.rule import Rule  # noqa: PLC0415 -- slow to import
     from rich.text import Text  # noqa: PLC0415
 
@@ -219,3 +220,76 @@ def _to_dict(report: Report) -> dict[str, Any]:
         ],
         "unexpected": [pair._asdict() for pair in report.unexpected],
     }
+
+
+_POLL_SECONDS = 0.5
+
+
+@options.manual("es-simhash serve", "es-simhash serve --product elasticsearch --port 9201 --data ./data")
+@click.option(
+    "--product",
+    type=click.Choice(PRODUCTS),
+    default="opensearch",
+    help="Product to run. Elasticsearch needs a full JDK 21 or newer.",
+)
+@click.option("--version", metavar="VERSION", help="One of the versions that es-simhash supports. Default: the newest.")
+@options.number(
+    "--port", least=0, most=65535, metavar="PORT", default=9200, help="Port on 127.0.0.1; 0 for any free port."
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder for the data. Default: one for each product in your home.",
+)
+@click.option("--heap", metavar="SIZE", default="1g", help="Heap size of the server.")
+def serve(product: str, version: str | None, port: int, data: Path | None, heap: str, *, as_json: bool) -> None:
+    """
+    Run a local server until Ctrl-C. It keeps its data.
+
+    It is a real OpenSearch or Elasticsearch on 127.0.0.1 without a login, to try things out, not for production. The
+    first start downloads it (60 MB). The command prints the URL when the server answers; the other commands use that
+    server by default if it has the default port.
+    """
+    from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
+
+    if port:
+        _check_port(port)
+    folder = data or _default_folder(product)
+    note(f"starting {product}, data in {folder} ...")
+    try:
+        with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
+            if as_json:
+                print_json({"url": server.url, "product": product, "version": server.version, "data": str(folder)})
+            else:
+                print_line(server.url)
+            sys.stdout.flush()
+            note(f"{product} {server.version} is running; Ctrl-C stops it")
+            while server.is_running():
+                time.sleep(_POLL_SECONDS)
+            raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
+    except KeyboardInterrupt:  # also SIGTERM, which service managers send
+        note("stopped; the data are kept")
+
+
+def _default_folder(product: str) -> Path:
+    try:
+        from platformdirs import user_data_path  # noqa: PLC0415 -- in the same extra as the server
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a local server needs packages that are not installed: pip install 'es-simhash[embedded]'"
+        ) from error
+    return Path(user_data_path("es-simhash")) / product
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        # The server does the same: a connection that was just closed does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InvalidInputError(
+                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
+                "pass --port 0"
+            ) from error

@@ -49,7 +49,6 @@ def _peak_memory() -> int | None:
 
 
 def _to_dict(index: str, report: FollowReport) -> dict[str, Any]:
-    """Return the numbers of a *report*, with the time and the memory of this process, without the failures."""
     numbers = {name: value for name, value in asdict(report).items() if name != "failures"}
     return {"time": now(), "index": index, **numbers, "peak_memory_bytes": _peak_memory()}
 
@@ -66,8 +65,6 @@ def _serve_prometheus(index: str, address: str, port: int, latest: Callable[[], 
         ) from error
 
     class Collector:
-        """Makes the metrics of the latest report."""
-
         def collect(self) -> Iterator[Any]:
             report = latest()
             for kind, names in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
@@ -179,7 +176,6 @@ def command(
 
 
 def _count(index: str, text_field: tuple[str, ...], target: Target, *, as_json: bool) -> int:
-    """Say how many fingerprints would be written now."""
     with connect(target, index) as connection:
         *_, last = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
     if as_json:
@@ -202,7 +198,6 @@ class _Followed:
         self._printed_at = float("-inf")
 
     def take(self, report: FollowReport) -> None:
-        """Note the next report."""
         self.last = report
         for failure in report.failures:
             error(str(failure), **failure.to_dict())

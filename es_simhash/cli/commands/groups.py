@@ -1,4 +1,4 @@
-"""``es-simhash groups`` and ``pairs``: which documents belong together, in an index or between two."""
+"""``es-simhash groups`` and ``pairs``: which documents belong together; ``reconcile`` and ``tag``: record that."""
 
 from __future__ import annotations
 
@@ -6,15 +6,34 @@ import csv
 import json
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import resources, verification
+from es_simhash.cli.duplicates import given, show
+from es_simhash.cli.grouping_options import (
+    contained as contained_option,
+    grouping as grouping_option,
+    resources,
+    verification,
+)
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, visible, warn
+from es_simhash.cli.output import (
+    count,
+    dry_run_ending,
+    error,
+    failures_as_json,
+    note,
+    print_failures,
+    print_json,
+    print_line,
+    visible,
+    warn,
+)
+from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.groups.pairs_and_groups_flow import Group
 from es_simhash.lookup.near_dups import NearDup
@@ -78,7 +97,6 @@ def _show(group: Group, lines: Lines) -> None:
 
 
 def _source(document: NearDup) -> list[str | Value]:
-    """Return the fields of a document that were asked for, for the end of its line."""
     if document.source is None:
         return []
     return ["  ", Value("fields", json.dumps(document.source, ensure_ascii=False))]
@@ -128,3 +146,121 @@ def pairs(index: str, against: str | None, format_: str | None, target: Target, 
 def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     """Return the cells of a row: as they are for a program, and safe to look at on a terminal."""
     return {name: visible(str(value)) for name, value in pair.items()} if sys.stdout.isatty() else pair
+
+
+@options.manual(
+    "es-simhash reconcile news",
+    "es-simhash reconcile news --since 2026-11-20T06:00",
+    "es-simhash reconcile news --canonical published --preset near --dry-run",
+    "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes",
+)
+@click.argument("index")
+@click.option("--since", metavar="MOMENT", help="Look only at documents grouped since then, and at their groups.")
+@options.dry_run
+@click.option(
+    "--regroup",
+    is_flag=True,
+    help="Change the recorded grouping to the one that the other options ask for; needs --yes. Run it again if it was "
+    "stopped.",
+)
+@click.option(
+    "-y", "--yes", is_flag=True, help="With --regroup: do it. Without --yes the command says what it would do."
+)
+@grouping_option
+@resources
+@options.target
+def reconcile(
+    index: str,
+    grouping: dict[str, Any],
+    target: Target,
+    *,
+    regroup: bool,
+    yes: bool,
+    as_json: bool,
+    dry_run: bool,
+    **how: Any,
+) -> int:
+    """
+    Rewrite the group fields of INDEX that disagree with its rule.
+
+    The result depends on the documents alone, not on the programs that wrote them or on the order. Run it after
+    several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
+    nothing.
+    """
+    if yes and (dry_run or not regroup):
+        raise click.UsageError("--yes goes with --regroup; leave it out, or --dry-run")
+    dry_run = dry_run or (regroup and not yes)
+    with connect(target, index) as connection, say_if_stopped():
+        report = connection.simhash.reconcile(index, dry_run=dry_run, regroup=regroup, **how, **grouping)
+    if as_json:
+        print_json(asdict(report) | {"dry_run": dry_run, "failures": failures_as_json(report.failures)})
+    else:
+        verb = "would be rewritten" if dry_run else "rewritten"
+        print_line(
+            f"{index}: {count(report.documents, 'document')}, {count(report.groups, 'group')}, "
+            f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
+            f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
+        )
+        if report.untagged:
+            would = "would lose" if dry_run else "lost"
+            print_line(f"{count(report.untagged, 'document')} {would} a tag contained_in that is true no more")
+    if report.shared_ids:
+        number = len(report.shared_ids)
+        advice = "searches by group show such groups as one: give one of the documents another id"
+        said = f"{count(number, 'id')} of several groups ({report.shared_ids[0]})"
+        warn(f"{said}: {advice}", kind="shared_ids", number=number)
+    if report.unread:
+        said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
+        warn(said, kind="unread", number=report.unread)
+    print_failures(report.failures)
+    if not report.failures and not report.is_settled and not dry_run:
+        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
+    return 0 if dry_run or report.is_settled else 1
+
+
+@options.manual(
+    "es-simhash tag news --preset near",
+    "es-simhash tag news --preset near --yes",
+    "es-simhash tag mails --contained 0.95 --yes",
+    common=(
+        *("--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule"),
+        *("--canonical", "--url", "--json"),
+    ),
+)
+@click.argument("index")
+@contained_option
+@options.yes
+@options.quiet
+@grouping_option
+@options.target
+def tag(
+    index: str,
+    contained: float | None,
+    grouping: dict[str, Any],
+    target: Target,
+    *,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """
+    Show which documents of INDEX are duplicates, and of what. With --yes they are tagged.
+
+    A duplicate is tagged with the canonical of its group, as es-simhash reconcile does, and the grouping is recorded if
+    there is no record. With --contained the tag is the field contained_in of documents that add nothing: most of their
+    text stands in a longer document. Such tags that are right no longer are removed.
+    """
+    asked = given(grouping, {"contained": contained})
+    with connect(target, index) as connection:
+        records = connection.simhash.tag_duplicates(index, dry_run=not yes, **asked)
+        with closing(records), say_if_stopped():
+            counts = show(records, by_containment=contained is not None, as_json=as_json, is_listed=not quiet)
+    tags = f", {count(counts.untagged, 'tag')} {'removed' if yes else 'to remove'}" if counts.untagged else ""
+    if not as_json and yes:
+        print_line(f"{count(counts.done, 'document')} tagged{tags}")
+    elif not as_json:
+        hint = "; pass --yes to tag them" if counts.total or counts.untagged else ""
+        print_line(f"{count(counts.total, 'duplicate')} found{tags}, nothing changed{hint}")
+    elif quiet:
+        print_json({"duplicates": counts.total, "untagged": counts.untagged, "kept": dict(counts.kinds)})
+    return 1 if counts.kinds else 0

@@ -70,7 +70,8 @@ def command(
     if made.excess:
         print_line(f"apply will refuse this: {refusal(made.excess, MAX_SHARE)}")
     if out:
-        print_line(f"look at it: es-simhash review {shlex.quote(out)}")
+        print_line(f"sha256: {made.sha256}")
+        print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
 
@@ -94,6 +95,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
 
     The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
     the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
+    On the page one can decide what is kept after all, and save that as a file for es-simhash apply --decisions.
     """
     found = Review(plan)
     if html is not None:
@@ -102,7 +104,8 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
         if not as_json:
             number = found.summary.total.removals
             said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
-            print_line(f"{said}: open it in a browser")
+            print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
+            print_line(f"sha256: {found.to_dict()['plan']}")
     if as_json:
         print_json(found.to_dict())
     elif html is None:
@@ -164,6 +167,10 @@ def _show_history(history: History) -> None:
 
 def _removed(removed: Removed) -> list[str | Value]:
     same = removed.canonical_index == removed.index
+    approved: list[str | Value] = []
+    if removed.by is not None:
+        approved = ["; approved by ", Value("by", removed.by)]
+        approved += [": ", Value("reason", removed.reason)] if removed.reason else []
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
     bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
     return [
@@ -172,4 +179,5 @@ def _removed(removed: Removed) -> list[str | Value]:
         " was archived to be removed for ",
         Value("canonical", canonical),
         f"{bits}; it is in {removed.archive}",
+        *approved,
     ]

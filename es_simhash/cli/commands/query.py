@@ -211,11 +211,9 @@ class _Wanted:
 
     @property
     def allows_terms_lookup(self) -> bool:
-        """Whether the server itself can read the fingerprint of a document within the search."""
         return self.form is None and self.max_distance <= LOOKUP_BY_ID_DISTANCE and self.plans == 1
 
     def estimates(self) -> Sequence[PlanEstimate]:
-        """Return the lookup plans, the cheapest first."""
         stats, limits = IndexStats(documents=self.documents), Limits(scripts=self.scripts)
         return explain_plan(self.max_distance, stats=stats, limits=limits)[: self.plans]
 
@@ -259,7 +257,6 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
 
 
 def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
-    """Return a lookup in ES|QL, or the request of it for Dev Tools."""
     choice: dict[str, Any] = {"exclude_ids": wanted.exclude_ids, "one_per_group": wanted.one_per_group}
     text = build_esql(wanted.index, fingerprint, size=wanted.size or MOST_ROWS, **choice, **shared)
     if not wanted.console:

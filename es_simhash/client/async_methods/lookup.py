@@ -52,7 +52,7 @@ class AsyncLookupMethods(AsyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             text:
                 The text whose near-duplicates are wanted.
             fingerprint:
@@ -274,7 +274,7 @@ class AsyncLookupMethods(AsyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream to search.
+                Name, list of names, pattern, alias or data stream.
             max_distance:
                 Distance in bits; by default the index's own, else 3.
 
@@ -320,7 +320,7 @@ class AsyncLookupMethods(AsyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             text:
                 The text, of any length.
             min_contained:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import AsyncBase
-from es_simhash.hashing import Scheme
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.hashing import Scheme
     from es_simhash.lookup.query import Filter
     from es_simhash.quality.boilerplate_flow import Boilerplate
     from es_simhash.quality.explain_flow import Explanation
@@ -25,7 +25,12 @@ class AsyncQualityMethods(AsyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
     async def doctor(
-        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
+        self,
+        index: Index,
+        *,
+        text_field: str | Sequence[str] = (),
+        sample: int = 1000,
+        seed: int = 0,
     ) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
@@ -36,26 +41,28 @@ class AsyncQualityMethods(AsyncBase):
 
         Args:
             index:
-                Name, pattern, alias or data stream.
-            sample:
-                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
+                Name, list of names, pattern, alias or data stream.
             text_field:
                 Field or fields of the text; by default those that the index records.
+            sample:
+                Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
-                Chooses the sample.
+                Chooses what is drawn at random.
         """
         from es_simhash.quality.doctor_flow import diagnose
+        from es_simhash.quality.sampling_flow import SampleOptions
 
-        return await self._run(diagnose(self._context, index, sample, text_field, seed))
+        options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
+        return await self._run(diagnose(self._context, index, options))
 
     async def tune(
         self,
         index: Index,
         *,
-        sample: int = 500,
-        schemes: Sequence[str | Scheme] = (),
         text_field: str | Sequence[str] = (),
+        sample: int = 500,
         seed: int = 0,
+        schemes: Sequence[str | Scheme] = (),
         progress: OnProgress | None = None,
     ) -> Tuning:
         """
@@ -65,35 +72,36 @@ class AsyncQualityMethods(AsyncBase):
 
         Args:
             index:
-                Name, pattern, alias or data stream.
-            sample:
-                Texts drawn at random, 1 to 10,000; all if there are fewer.
-            schemes:
-                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
+                Name, list of names, pattern, alias or data stream.
             text_field:
                 Field or fields of the text; by default those that the index records.
+            sample:
+                Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
-                Chooses the sample and the edits.
+                Chooses what is drawn at random.
+            schemes:
+                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
-        from es_simhash.quality.tune_flow import tune
+        from es_simhash.quality.tune_flow import TuneOptions, tune
 
-        return await self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
+        options = TuneOptions(text_field=text_field, sample=sample, seed=seed, schemes=schemes)
+        return await self._run(tune(self._context, index, options), progress)
 
     async def boilerplate(
         self,
         index: Index,
         *,
         text_field: str | Sequence[str] = (),
+        sample: int = 5000,
+        seed: int = 0,
         source_field: str | None = None,
-        sample: int = 5_000,
         min_documents: int = 20,
         min_share: float = 0.01,
-        seed: int = 0,
     ) -> Boilerplate:
         """
         Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
@@ -104,38 +112,35 @@ class AsyncQualityMethods(AsyncBase):
 
         Args:
             index:
-                Name, pattern, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             text_field:
                 Field or fields of the text; by default those that the index records.
+            sample:
+                Documents drawn at random, 1 to 10,000; all if there are fewer.
+            seed:
+                Chooses what is drawn at random.
             source_field:
                 Keyword field that says where a document comes from: passages are also counted within each of its
                 values, where a footer of a small source is frequent.
-            sample:
-                Documents drawn at random, 1 to 10,000; all if there are fewer.
             min_documents:
                 Fewest sampled documents that have a passage, at least 2.
             min_share:
                 Their smallest share of the sampled documents, or of those of one source, 0 to 1.
-            seed:
-                Chooses the sample.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.quality.boilerplate_flow import read_boilerplate
+        from es_simhash.quality.boilerplate_flow import BoilerplateOptions, read_boilerplate
 
-        return await self._run(
-            read_boilerplate(
-                self._context,
-                index,
-                sample,
-                text_field=text_field,
-                source_field=source_field,
-                min_documents=min_documents,
-                min_share=min_share,
-                seed=seed,
-            )
+        options = BoilerplateOptions(
+            text_field=text_field,
+            sample=sample,
+            seed=seed,
+            source_field=source_field,
+            min_documents=min_documents,
+            min_share=min_share,
         )
+        return await self._run(read_boilerplate(self._context, index, options))
 
     async def explain(
         self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
@@ -269,9 +274,9 @@ class AsyncQualityMethods(AsyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             time_field:
-                Date field of the documents.
+                Date field of the documents, to count over time.
             source_field:
-                Keyword field that says where a document comes from.
+                Keyword field that says where a document comes from, to count by source.
             text_field:
                 Field whose text is shown; by default those that the index records.
             filter:
@@ -281,7 +286,7 @@ class AsyncQualityMethods(AsyncBase):
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
                 200 others.
             seed:
-                Chooses the samples.
+                Chooses what is drawn at random.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.

@@ -128,6 +128,8 @@ class AsyncRemovalMethods(AsyncBase):
         path: str | os.PathLike[str],
         *,
         archive: str | os.PathLike[str],
+        decisions: str | os.PathLike[str] | None = None,
+        sha256: str | None = None,
         max_share: float | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
@@ -146,6 +148,11 @@ class AsyncRemovalMethods(AsyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            decisions:
+                File that the review page has made: the documents that it names are kept, and the archive says who
+                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
+            sha256:
+                Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
                 Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
                 default the one of the plan.
@@ -169,6 +176,8 @@ class AsyncRemovalMethods(AsyncBase):
             max_share=max_share,
             on_regrouped=on_regrouped,
             dry_run=dry_run,
+            decisions=decisions,
+            sha256=sha256,
         )
         return self._stream(flow, progress)
 

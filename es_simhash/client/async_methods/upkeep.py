@@ -248,7 +248,7 @@ class AsyncUpkeepMethods(AsyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             text_field:
                 Field or fields of the text; by default those that the index records.
             filter:

@@ -96,12 +96,9 @@ class GroupingMethods(SyncBase):
                 Name of an index, alias or data stream.
             documents:
                 Documents or bulk actions, as :func:`with_fingerprints` takes them.
-            options:
-                ...
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
@@ -152,10 +149,7 @@ class GroupingMethods(SyncBase):
                 Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
                 until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
                 again if it was stopped.
-            resources:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
@@ -183,12 +177,7 @@ class GroupingMethods(SyncBase):
         Yield each group of two or more documents of *index*, as the documents say.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream.
-            options:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
@@ -214,8 +203,6 @@ class GroupingMethods(SyncBase):
         there are pairs of them.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream.
             against:
                 Another; ``None`` for pairs within *index*.
             preset:
@@ -229,8 +216,7 @@ class GroupingMethods(SyncBase):
                 Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
             resources:
                 As for :meth:`reconcile`.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             SchemeMismatchError: If the two have different schemes.

@@ -39,14 +39,11 @@ class LookupMethods(SyncBase):
         its size, which is used for ten.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream.
             text:
                 The text whose near-duplicates are wanted.
             fingerprint:
                 Its fingerprint, unsigned 64 bits, instead of the text.
-            options:
-                ...
+            ...
 
         Returns:
             :class:`NearDups`, ordered by (distance, index, id), or by similarity if verified; empty if there are none.
@@ -146,10 +143,9 @@ class LookupMethods(SyncBase):
         Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream to search.
             max_distance:
                 Distance in bits; by default the index's own, else 3.
+            ...
 
         Returns:
             Estimates for the size and skew of the index, within what its server is known to allow.
@@ -186,12 +182,9 @@ class LookupMethods(SyncBase):
         minute another, whether all documents have their passages.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream.
             text:
                 The text, of any length.
-            options:
-                ...
+            ...
 
         Returns:
             :class:`Overlaps`, ordered by the larger of contained and contains; empty if there are none. Documents

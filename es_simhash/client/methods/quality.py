@@ -6,27 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.client.base import SyncBase
-from es_simhash.hashing import Scheme
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.boilerplate_flow import Boilerplate
+    from es_simhash.quality.boilerplate_flow import Boilerplate, BoilerplateOptions
     from es_simhash.quality.explain_flow import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.report.page import IndexReport
     from es_simhash.quality.report_flow import ReportOptions
+    from es_simhash.quality.sampling_flow import SampleOptions
     from es_simhash.quality.size_flow import Size, SizeOptions
     from es_simhash.quality.stats import Stats
     from es_simhash.quality.stats_flow import StatsOptions
+    from es_simhash.quality.tune_flow import TuneOptions
     from es_simhash.quality.tuning import Tuning
 
 
 class QualityMethods(SyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
-    def doctor(
-        self, index: Index, *, sample: int = 1_000, text_field: str | Sequence[str] = (), seed: int = 0
-    ) -> Diagnosis:
+    def doctor(self, index: Index, *, options: SampleOptions) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
@@ -35,66 +34,29 @@ class QualityMethods(SyncBase):
         candidates by max_distance.
 
         Args:
-            index:
-                Name, pattern, alias or data stream.
-            sample:
-                Fingerprinted documents drawn at random and examined, 1 to 10,000; all if there are fewer.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            seed:
-                Chooses the sample.
+            ...
         """
         from es_simhash.quality.doctor_flow import diagnose
 
-        return self._run(diagnose(self._context, index, sample, text_field, seed))
+        return self._run(diagnose(self._context, index, options))
 
-    def tune(
-        self,
-        index: Index,
-        *,
-        sample: int = 500,
-        schemes: Sequence[str | Scheme] = (),
-        text_field: str | Sequence[str] = (),
-        seed: int = 0,
-        progress: OnProgress | None = None,
-    ) -> Tuning:
+    def tune(self, index: Index, *, options: TuneOptions, progress: OnProgress | None = None) -> Tuning:
         """
         Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
 
         The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
 
         Args:
-            index:
-                Name, pattern, alias or data stream.
-            sample:
-                Texts drawn at random, 1 to 10,000; all if there are fewer.
-            schemes:
-                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            seed:
-                Chooses the sample and the edits.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
         from es_simhash.quality.tune_flow import tune
 
-        return self._run(tune(self._context, index, sample, schemes, text_field, seed), progress)
+        return self._run(tune(self._context, index, options), progress)
 
-    def boilerplate(
-        self,
-        index: Index,
-        *,
-        text_field: str | Sequence[str] = (),
-        source_field: str | None = None,
-        sample: int = 5_000,
-        min_documents: int = 20,
-        min_share: float = 0.01,
-        seed: int = 0,
-    ) -> Boilerplate:
+    def boilerplate(self, index: Index, *, options: BoilerplateOptions) -> Boilerplate:
         """
         Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
 
@@ -103,39 +65,14 @@ class QualityMethods(SyncBase):
         fields. Costs a request for each 1,000 documents sampled.
 
         Args:
-            index:
-                Name, pattern, alias or data stream.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            source_field:
-                Keyword field that says where a document comes from: passages are also counted within each of its
-                values, where a footer of a small source is frequent.
-            sample:
-                Documents drawn at random, 1 to 10,000; all if there are fewer.
-            min_documents:
-                Fewest sampled documents that have a passage, at least 2.
-            min_share:
-                Their smallest share of the sampled documents, or of those of one source, 0 to 1.
-            seed:
-                Chooses the sample.
+            ...
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
         from es_simhash.quality.boilerplate_flow import read_boilerplate
 
-        return self._run(
-            read_boilerplate(
-                self._context,
-                index,
-                sample,
-                text_field=text_field,
-                source_field=source_field,
-                min_documents=min_documents,
-                min_share=min_share,
-                seed=seed,
-            )
-        )
+        return self._run(read_boilerplate(self._context, index, options))
 
     def explain(
         self, index: Index, first: str, second: str, *, text_field: str | Sequence[str] = (), max_changes: int = 4
@@ -175,10 +112,7 @@ class QualityMethods(SyncBase):
         duplicates, three for a time field, and about one for every 10,000 sources.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
-            options:
-                ...
+            ...
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
@@ -204,8 +138,7 @@ class QualityMethods(SyncBase):
         Args:
             index:
                 Name, list of names, pattern, alias or data stream; it need not have our fields.
-            options:
-                ...
+            ...
 
         Raises:
             InvalidInputError: If there is no such index.
@@ -228,10 +161,7 @@ class QualityMethods(SyncBase):
         estimate of what each preset would remove, and the health of the fingerprints.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
-            options:
-                ...
+            ...
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.

@@ -37,15 +37,10 @@ class RemovalMethods(SyncBase):
         refused. See docs/removal.md.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
             path:
                 Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
                 an archive.
-            options:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             IncompleteSearchError: If not every document could be looked at.
@@ -61,6 +56,8 @@ class RemovalMethods(SyncBase):
         path: str | os.PathLike[str],
         *,
         archive: str | os.PathLike[str],
+        decisions: str | os.PathLike[str] | None = None,
+        sha256: str | None = None,
         max_share: float | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
@@ -79,6 +76,11 @@ class RemovalMethods(SyncBase):
                 The plan.
             archive:
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
+            decisions:
+                File that the review page has made: the documents that it names are kept, and the archive says who
+                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
+            sha256:
+                Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
                 Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
                 default the one of the plan.
@@ -86,8 +88,7 @@ class RemovalMethods(SyncBase):
                 Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
                 As for :meth:`restore`.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
@@ -102,6 +103,8 @@ class RemovalMethods(SyncBase):
             max_share=max_share,
             on_regrouped=on_regrouped,
             dry_run=dry_run,
+            decisions=decisions,
+            sha256=sha256,
         )
         return self._stream(flow, progress)
 
@@ -127,8 +130,7 @@ class RemovalMethods(SyncBase):
             contained:
                 As for :meth:`plan_removal`: tag instead the documents that add nothing to another one. The tag is the
                 field ``simhash.contained_in``, and tags that are right no longer are removed.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
@@ -170,8 +172,7 @@ class RemovalMethods(SyncBase):
                 Is called at the end with the names of indices that are grouped together, and with what was done to
                 their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
                 that could not be made right.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an

@@ -42,8 +42,6 @@ class UpkeepMethods(SyncBase):
         Cost: all documents are read once, and once more where their texts are compared.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
             text_field:
                 Field or fields of the text; by default those that the index records.
             time_field:
@@ -51,8 +49,7 @@ class UpkeepMethods(SyncBase):
                 index records, else the smallest id.
             dry_run:
                 Change nothing, and return what would be recorded.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             InvalidInputError: If no document has such a text, the index records other text fields or another canonical,
@@ -209,14 +206,13 @@ class UpkeepMethods(SyncBase):
         prefix, or each group field, with a null.
 
         Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
             groups_only:
                 Undo what :meth:`reconcile`, :meth:`tag_duplicates` and :meth:`ingest` wrote as tags: remove only the
                 group fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
                 rule.
             dry_run:
                 Change nothing, and count what would be changed.
+            ...
         """
         from es_simhash.upkeep.remove_flow import remove_fields
 
@@ -237,12 +233,7 @@ class UpkeepMethods(SyncBase):
         where it lacks them. The work is done as the reports are read; a second run does what is left.
 
         Args:
-            index:
-                Name, list of names, wildcard, alias or data stream.
-            options:
-                ...
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+            ...
 
         Raises:
             MappingError: If the index lacks the fields and they cannot be added.
@@ -268,8 +259,7 @@ class UpkeepMethods(SyncBase):
         Args:
             index:
                 Name, list of names, wildcard, alias or data stream. New indices behind it are followed too.
-            options:
-                ...
+            ...
 
         Raises:
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.

@@ -329,7 +329,7 @@ class GroupingMethods(SyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             sort:
                 ``"id"``, or ``"size"``: the groups with the most duplicates first; then the names of all groups are
                 kept in memory.
@@ -389,7 +389,7 @@ class GroupingMethods(SyncBase):
 
         Args:
             index:
-                Name, list of names, wildcard, alias or data stream.
+                Name, list of names, pattern, alias or data stream.
             against:
                 Another; ``None`` for pairs within *index*.
             preset:

@@ -38,7 +38,6 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 def require_drawing() -> ModuleType:
-    """Return the module ``vl_convert``, or raise MissingDependencyError."""
     try:
         return import_module("vl_convert")
     except ImportError as error:
@@ -48,9 +47,8 @@ def require_drawing() -> ModuleType:
 def draw(chart: Mapping[str, Any], *, width: int, height: int, title: str, description: str, locale: str) -> Html:
     """
     Return a Vega chart as an SVG element, as wide as there is room, with a text for those who do not see it.
-
-    *width*: in pixels; the page scales the drawing, so this decides how large its letters look.
-    *locale*: how dates are written, as vl-convert names it: ``"en-US"``.
+    *width*: in pixels; the page scales the drawing, so this decides how large its letters look. *locale*: how dates are
+    written, as vl-convert names it: ``"en-US"``.
     """
     library = require_drawing()
     spec = {**chart, "width": width, "height": height, "config": _CONFIG}

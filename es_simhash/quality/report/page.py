@@ -40,11 +40,9 @@ class WhyShown:
 class Member(Record):
     """
     A document of a group that is shown.
-
-    *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text.
-    *distance*, *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not
-    compared.
-    *source*, *time*: empty if the document has no value.
+    *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text. *distance*,
+    *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not compared. *source*,
+    *time*: empty if the document has no value.
     """
 
     _NAMES = "id index length distance similarity source time"
@@ -60,7 +58,6 @@ class Member(Record):
 
     @property
     def is_cut(self) -> bool:
-        """Whether only the beginning of the text is here."""
         return self.text is not None and len(self.text) < self.length
 
 
@@ -68,9 +65,7 @@ class Member(Record):
 class ShownGroup:
     """
     A group, with some of its documents.
-
-    *id*: the id of its canonical, which is the name of the group.
-    *canonical*: ``None`` if it could not be read.
+    *id*: the id of its canonical, which is the name of the group. *canonical*: ``None`` if it could not be read.
     *members*: some of its duplicates, those with the largest distance first.
     """
 

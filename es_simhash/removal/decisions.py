@@ -1,0 +1,134 @@
+"""
+Decisions about a plan of removal: which of its documents stay, who decided, and why. The review page makes the file.
+
+    {"format": "es-simhash-decisions", "version": 1, "plan_sha256", "by", "reason",
+     "keep": [{"index", "id", "routing"}]}
+
+A file that is not exactly this is refused whole: whoever edited it may have meant to keep more. "by" is required,
+"reason" may be empty, and "keep" too: the plan is then approved as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from es_simhash.arguments import FilePath, check_input, check_name
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.files import LONGEST_LINE, refuse_pipe
+from es_simhash.removal.may_delete import Share
+from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.records import take
+from es_simhash.transport.protocol import Key
+
+FORMAT = "es-simhash-decisions"
+VERSION = 1
+AGAIN = "make the file again on the review page of this plan"
+LONGEST_NAME = 200
+LONGEST_REASON = 1_000
+"""Characters; both are in each line of the archive."""
+
+_NAMES = ("format", "version", "plan_sha256", "by", "reason", "keep")
+_KEYS = ("index", "id", "routing")
+
+
+def read_approved(path: FilePath, *, decisions: FilePath | None, sha256: str | None) -> Plan:
+    """Return the plan in *path*, with *decisions*; raise InvalidInputError if it is not the one with this *sha256*."""
+    if sha256 is not None:
+        check_name("sha256", sha256)
+    plan = read_plan(check_input("path", path))
+    if sha256 is not None and sha256.lower() != plan.sha256:
+        raise InvalidInputError(
+            f"{plan.path} is not the plan that was approved: its sha256 is {plan.sha256}, and not {shorten(sha256)}: "
+            "give the plan that was approved, or have this one approved"
+        )
+    return plan if decisions is None else decide(plan, decisions)
+
+
+def decide(plan: Plan, path: FilePath) -> Plan:
+    """Return *plan* with the decisions in the file *path*; raise InvalidInputError if they do not fit it exactly."""
+    path = Path(check_input("decisions", path))
+    refuse_pipe(path)
+    try:
+        if path.stat().st_size > LONGEST_LINE:
+            raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
+        plain = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        sha256, approved, keys = _parse(plain)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{path} is not a file of decisions that can be used ({error}): {AGAIN}") from error
+    if sha256 != plan.sha256:
+        advice = "give the plan that was reviewed, or decide on the review page of this one"
+        raise InvalidInputError(f"{path} decides about another plan, and not about {plan.path}: {advice}")
+    return _leave_out(plan, path, keys, approved)
+
+
+def _parse(plain: Any) -> tuple[str, tuple[str, str], frozenset[Key]]:
+    """Return the digest of the plan, who decided and why, and what is kept; raise ValueError if that is not clear."""
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise ValueError(f"'format' is not {FORMAT!r}")
+    if (version := take(plain, "version", int)) != VERSION:
+        raise ValueError(f"it has version {shorten(version)}, and this program reads version {VERSION}")
+    _refuse_other(plain, _NAMES)
+    texts = []
+    for name, longest in (("by", LONGEST_NAME), ("reason", LONGEST_REASON)):
+        texts.append(take(plain, name, str).strip())
+        if len(texts[-1]) > longest:
+            raise ValueError(f"{name!r} has more than {longest:,} characters")
+    by, reason = texts
+    if not by:
+        raise ValueError("'by' is empty, and must say who decides")
+    keys = Counter(map(_parse_key, take(plain, "keep", list)))
+    if twice := next((key for key, number in keys.items() if number > 1), None):
+        raise ValueError(f"it keeps {_shown(twice)} twice")
+    return take(plain, "plan_sha256", str), (by, reason), frozenset(keys)
+
+
+def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return plain
+
+
+def _refuse_other(plain: Mapping[str, Any], names: Collection[str]) -> None:
+    if other := sorted(plain.keys() - set(names)):
+        raise ValueError(f"{shorten(other[0])} is not known")
+
+
+def _parse_key(plain: Any) -> Key:
+    if not isinstance(plain, dict):
+        raise ValueError("an entry of 'keep' is no object")  # noqa: TRY004 -- the text is wrong, not its type
+    _refuse_other(plain, _KEYS)
+    if "routing" not in plain:
+        raise ValueError("'routing' is missing in an entry of 'keep'")
+    return Key(take(plain, "index", str), take(plain, "id", str), take(plain, "routing", str, type(None)))
+
+
+def _leave_out(plan: Plan, path: Path, keys: frozenset[Key], approved: tuple[str, str]) -> Plan:
+    """Return *plan* without *keys*, also in what its guard rails count; the plan is read once."""
+    found: set[Key] = set()
+    values = Counter[str]()
+    for each in plan.removals() if keys else ():
+        if each.document.key in keys:
+            found.add(each.document.key)
+            values.update(each.protected or ())
+    if unknown := keys - found:
+        raise InvalidInputError(
+            f"{path} keeps {_shown(min(unknown, key=str))}, which {plan.path} does not name: {AGAIN}"
+        )
+    guards = plan.header.guards
+    shares = {
+        value: Share(left, share.documents)
+        for value, share in guards.values.items()
+        if (left := share.removals - values[value]) > 0
+    }
+    header = replace(plan.header, guards=replace(guards, values=shares))
+    return replace(plan, header=header, kept=keys, approved=approved)
+
+
+def _shown(key: Key) -> str:
+    return f"{shorten(key.index)}/{shorten(key.id)}"

@@ -1,0 +1,171 @@
+"""What applying a plan with decisions keeps, on real servers; also after a kill, and with other decisions."""
+
+import gzip
+import json
+
+import pytest
+
+from es_simhash import GuardRailError, InvalidInputError
+from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal.history import find_history
+from es_simhash.removal.plan_file import read_plan
+from tests.servers.removals import ALL, OTHER, apply_in_batches, archived, copies, fill, outcomes, sources
+
+KEPT = ("kept", "decided")
+DELETED = ("deleted", None)
+
+
+@pytest.fixture
+def decide(plan, tmp_path):
+    """Return a function that writes a file of decisions about the plan, which keeps documents by id."""
+
+    def write(*ids, by="Ann", reason="other parties", name="decisions.json", **changed):
+        lines = {each.document.id: each.document for each in read_plan(plan).removals()}
+        keep = [{"index": lines[id_].index, "id": id_, "routing": lines[id_].routing} for id_ in ids]
+        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": read_plan(plan).sha256}
+        path = tmp_path / name
+        path.write_text(json.dumps(head | {"by": by, "reason": reason, "keep": keep} | changed))
+        return path
+
+    return write
+
+
+def lines_of(archive):
+    """Return the lines of an archive as plain JSON, by id."""
+    return {each["_id"]: each for each in map(json.loads, gzip.decompress(archive.read_bytes()).splitlines())}
+
+
+def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, archive, decide):
+    """It is neither archived nor deleted; the archive and the history say who approved the rest."""
+    fill(server, index, simhash, copies(2))
+    simhash.plan_removal(index, plan, **ALL)
+    before, planned = sources(server, index), plan.read_bytes()
+    decisions = decide("b0001", "s0000")
+    dry = list(simhash.apply_removal(plan, archive=archive, decisions=decisions, dry_run=True))
+    assert {each.id: each.action for each in dry} == {
+        "b0000": "would delete",
+        "b0001": "kept",
+        "s0000": "kept",
+        "s0001": "would delete",
+    }
+    assert sources(server, index) == before
+    assert not archive.exists()
+    records = list(simhash.apply_removal(plan, archive=archive, decisions=decisions))
+    assert outcomes(records) == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
+    [reason] = {each.reason for each in records if each.kind}
+    assert reason == "it was decided to keep it: Ann, other parties"
+    assert all(each.is_done for each in records)
+    after = sources(server, index)
+    assert set(after) == {"a", "r", "b0001", "s0000"}
+    assert all(after[id_]["body"] == before[id_]["body"] for id_ in after)
+    assert archived(archive).keys() == {"b0000", "s0001"}
+    assert plan.read_bytes() == planned
+    approved = {"by": "Ann", "reason": "other parties"}
+    assert [each["approved"] for each in lines_of(archive).values()] == [approved] * 2
+    [[removed]] = find_history("b0000", [archive]).removals
+    assert (removed.by, removed.reason) == ("Ann", "other parties")
+    assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
+        id_: each["body"] for id_, each in before.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"plan_sha256": "0" * 64}, "another plan"),
+        ({"by": " "}, "'by' is empty"),
+        ({"version": 2}, "version 2"),
+        ({"keep": [{"index": "other", "id": "b0000", "routing": None}]}, "does not name"),
+    ],
+)
+def test_a_file_that_does_not_fit_changes_nothing(server, index, simhash, plan, archive, decide, changed, said):
+    """The whole run is refused, before there is an archive."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    before = sources(server, index)
+    with pytest.raises(InvalidInputError, match=said):
+        list(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000", **changed)))
+    with pytest.raises(InvalidInputError, match="not the plan that was approved"):
+        list(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000"), sha256="0" * 64))
+    assert not archive.exists()
+    assert sources(server, index) == before
+    right = read_plan(plan).sha256
+    records = simhash.apply_removal(plan, archive=archive, decisions=decide("b0000"), sha256=right)
+    assert outcomes(records) == {"b0000": KEPT, "s0000": DELETED}
+
+
+@pytest.mark.parametrize("protect", [None, "source"])
+def test_guard_rails_judge_what_is_left(server, index, simhash, plan, archive, decide, protect):
+    """A plan that is too large by the present numbers can be applied in part."""
+    documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(2).items()}
+    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "y"} for n in range(4)}
+    mappings = {"properties": {"source": {"type": "keyword"}}}
+    fill(server, index, simhash, documents, mappings=mappings)
+    simhash.plan_removal(index, plan, protect=protect, max_share=0.7 if protect else 0.4)
+    server.request("DELETE", f"/{index}/_doc/{'a' if protect else 'z0'}?refresh=true")
+    with pytest.raises(GuardRailError):
+        list(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000")))
+    assert found["b0000"] == KEPT
+    gone = {id_ for id_, (action, _) in found.items() if action == "deleted"}
+    assert gone == ({"s0000", "s0001"} if protect else {"b0001", "s0000", "s0001"})
+    assert sources(server, index).keys() == documents.keys() - gone - {"a" if protect else "z0"}
+
+
+def _killed():
+    raise RuntimeError("killed")
+
+
+def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, archive, decide):
+    """With the same files, and the guard rails count neither what is gone nor what is kept."""
+    simhash = sync_simhash
+    fill(server, index, simhash, copies(4))
+    simhash.plan_removal(index, plan, max_share=0.8)
+    decisions = decide("b0001", "s0002")
+    stream = apply_in_batches(simhash, plan, archive, 3, decisions=decisions)
+    for _ in range(4):
+        next(stream)
+    stream.close()
+    assert 0 < len(archived(archive)) < 6
+    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decisions))
+    assert {id_ for id_, each in found.items() if each == KEPT} == {"b0001", "s0002"}
+    assert {each for id_, each in found.items() if id_ not in ("b0001", "s0002")} == {DELETED}
+    assert set(sources(server, index)) == {"a", "r", "b0001", "s0002"}
+    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=decisions)) == found
+
+
+def test_other_decisions_on_the_same_archive(server, index, simhash, plan, archive, decide, monkeypatch):
+    """What was deleted stays deleted, whatever is kept now; what was only archived is kept."""
+    fill(server, index, simhash, copies(2))
+    simhash.plan_removal(index, plan, **ALL)
+    first = decide("b0001", "s0000", "s0001", by="Ann")
+    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=first))["b0000"] == DELETED
+    second = decide("b0000", "b0001", by="Ben", reason="", name="second.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
+        with pytest.raises(RuntimeError, match="killed"):
+            list(simhash.apply_removal(plan, archive=archive, decisions=second))
+    assert archived(archive).keys() == {"b0000", "s0000", "s0001"}
+    third = decide("b0000", "b0001", "s0000", by="Cid", name="third.json")
+    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=third))
+    assert found == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
+    assert set(sources(server, index)) == {"a", "r", "b0001", "s0000"}
+    assert {id_: each["approved"]["by"] for id_, each in lines_of(archive).items()} == {
+        "b0000": "Ann",
+        "s0000": "Ben",
+        "s0001": "Ben",
+    }
+    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0001"] == DELETED
+
+
+def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, simhash, plan, archive, decide):
+    """Also if it is to be kept now: the last step of the earlier run may not have been taken."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    list(simhash.apply_removal(plan, archive=archive, decisions=decide()))
+    assert set(sources(server, index)) == {"a", "r"}
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000")))
+    assert found["b0000"] == ("restored", "canonical_missing")
+    assert set(sources(server, index)) == {"r", "b0000"}
