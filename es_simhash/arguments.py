@@ -60,7 +60,6 @@ class Count:
 def option(default: Any, check: Callable[[str, Any], Any], metavar: str = "", help: str = "", flag: str = "") -> Any:
     """
     Return a field of a class of options whose value *check*, given the name too, returns or refuses.
-
     With *help* the command line has it (``takes`` in ``cli/options.py``), as ``--name`` unless *flag* says otherwise.
     """
     return field(default=default, metadata={"check": check, "metavar": metavar, "help": help, "flag": flag})

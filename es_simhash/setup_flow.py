@@ -141,7 +141,6 @@ def setup(
 ) -> Flow[Setup]:
     """
     Record fields, grouping and distance of *index*, fill and group its documents; in a dry run, say what that would be.
-
     All that can be refused is refused before the first write. The grouping is recorded before the distance, and both
     before a document is written: so a run that goes on has the settings of the one that was interrupted.
     """

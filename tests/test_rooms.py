@@ -8,7 +8,7 @@ import pytest
 import es_simhash
 
 PACKAGE = Path(es_simhash.__file__).parent
-REQUESTS = {"Call", "Compute", "Emit", "EmitEach", "Tell", "Together", "Wait"}
+REQUESTS = {"Call", "Compute", "Emit", "Tell", "Together", "Wait"}
 # The protocol and its pages; the drivers; Spark's readers and writers, which run flows inside their tasks.
 LOWEST = ("transport/", "client/", "spark/")
 MODULES = sorted(

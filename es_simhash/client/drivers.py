@@ -19,7 +19,6 @@ from es_simhash.transport.protocol import (
     Call,
     Compute,
     Emit,
-    EmitEach,
     Flow,
     OnProgress,
     Request,
@@ -54,19 +53,15 @@ def stream(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif not isinstance(request, (Emit, EmitEach)):
+            elif not isinstance(request, Emit):
                 answer = _perform(request, client, dialect)
             elif not is_closed:
-                yield from _items(request)
+                yield from request.items
         except GeneratorExit:
             # Thrown on as it is, Python would close a flow within the flow, which then could not yield a last call.
             is_closed, failure = True, StreamClosed()
         except BaseException as error:  # noqa: BLE001 -- the flow decides
             failure = _with_unanswered(error, request)
-
-
-def _items(request: Emit | EmitEach) -> Sequence[Any]:
-    return (request.item,) if isinstance(request, Emit) else request.items
 
 
 def run(flow: Flow[_T], client: Any, dialect: Dialect, progress: OnProgress | None = None) -> _T:
@@ -204,8 +199,8 @@ async def stream_async(
             if isinstance(request, Tell):
                 if progress is not None:
                     progress(request.progress)
-            elif isinstance(request, (Emit, EmitEach)):
-                for item in () if is_closed else _items(request):
+            elif isinstance(request, Emit):
+                for item in () if is_closed else request.items:
                     yield item
             elif isinstance(request, Call) and request.opens:
                 answer, cancelled = await _open_async(request, client, dialect)

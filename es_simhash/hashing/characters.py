@@ -64,37 +64,25 @@ KANA: Ranges = ((0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0
 """Kana and bopomofo: between letters and logographs."""
 
 
-def is_within(codes: NDArray[np.uint32], ranges: Ranges) -> NDArray[np.bool_]:
-    """Return for each of *codes* whether it is in one of *ranges*, ends included."""
-    edges = np.array([edge for first, last in ranges for edge in (first, last + 1)], np.uint32)
-    inside: NDArray[np.bool_] = np.searchsorted(edges, codes, side="right") % 2 == 1
-    return inside
-
-
 @functools.cache
-def _unspaced() -> NDArray[np.bool_]:
-    return is_within(np.arange(0x11_0000, dtype=np.uint32), UNSPACED)
+def code_point_table(usual: int, *others: tuple[Ranges, int]) -> NDArray[np.uint8]:
+    """Return a number for each code point: *usual*, or that of the last of *others* whose ranges have it."""
+    every = np.arange(0x11_0000, dtype=np.uint32)
+    table = np.full(every.size, usual, np.uint8)
+    for ranges, number in others:
+        edges = np.array([edge for first, last in ranges for edge in (first, last + 1)], np.uint32)
+        table[np.searchsorted(edges, every, side="right") % 2 == 1] = number
+    return table
 
 
 def is_unspaced(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Return for each of *codes* whether it belongs to a script written without spaces."""
-    found: NDArray[np.bool_] = _unspaced().take(codes)
-    return found
+    return code_point_table(0, (UNSPACED, 1)).take(codes).view(np.bool_)
 
 
 def letter_counts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
-    counts: NDArray[np.uint8] = _letter_counts().take(codes)
-    return counts
-
-
-@functools.cache
-def _letter_counts() -> NDArray[np.uint8]:
-    every = np.arange(0x11_0000, dtype=np.uint32)
-    counts = np.full(every.size, 3, np.uint8)
-    counts[is_within(every, KANA)] = 4
-    counts[is_within(every, LOGOGRAPHS)] = 6
-    return counts
+    return code_point_table(3, (KANA, 4), (LOGOGRAPHS, 6)).take(codes)
 
 
 def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
@@ -132,7 +120,7 @@ UNCHANGED = 0x11_0003
 PIECE = 1 << 20
 """A long text is normalised in pieces of so many characters."""
 # Worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
-_PART_CHARACTERS, _PART_TEXTS = 1 << 16, 2048
+PART_CHARACTERS, PART_TEXTS = 1 << 16, 2048
 
 _LARGEST_CODE = 0x10FFFF
 
@@ -141,11 +129,13 @@ _LARGEST_CODE = 0x10FFFF
 _LONGEST_RUN = 64
 
 
-def text_parts(texts: Sequence[str]) -> Iterator[slice]:
+def text_parts(
+    texts: Sequence[str], characters_at_once: int = PART_CHARACTERS, texts_at_once: int = PART_TEXTS
+) -> Iterator[slice]:
     """Yield slices of neighbouring texts, each short enough in all to be worked on at once, or a single long text."""
     first = characters = 0
     for place, text in enumerate(texts):
-        if place > first and (characters + len(text) > _PART_CHARACTERS or place - first >= _PART_TEXTS):
+        if place > first and (characters + len(text) > characters_at_once or place - first >= texts_at_once):
             yield slice(first, place)
             first, characters = place, 0
         characters += len(text)

@@ -29,7 +29,15 @@ from es_simhash.hashing.characters import (
     text_parts,
     to_codes,
 )
-from es_simhash.hashing.winnowing import GRAM, LETTER, normalise_with_positions, run_ends, run_hashes, worth_sums
+from es_simhash.hashing.winnowing import (
+    GRAM,
+    LETTER,
+    gram_hashes,
+    normalise_with_positions,
+    run_ends,
+    run_hashes,
+    worth_sums,
+)
 from es_simhash.record import Record
 
 if TYPE_CHECKING:
@@ -74,12 +82,6 @@ class Grams:
 
 def count_worth(codes: Codes) -> float:
     return int(worth_sums(codes)[-1]) / LETTER
-
-
-def gram_hashes(codes: Codes) -> Hashes:
-    """Return the hashes of all grams of *codes*, normalised code points without separators; none of a shorter text."""
-    ends = run_ends(worth_sums(codes), LETTER * GRAM)
-    return run_hashes(codes, ends[: np.searchsorted(ends, codes.size, side="right")])
 
 
 def runs_of(codes: Codes, contain: Callable[[Hashes], Flags], stops: NDArray[np.intp] | None = None) -> Runs:

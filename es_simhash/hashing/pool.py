@@ -74,14 +74,9 @@ def usable_workers(workers: int | None) -> int:
 
 def split_texts(texts: Sequence[str], sizes: PoolSizes = _SIZES) -> Iterator[Sequence[str]]:
     """Yield *texts* in parts of limited size, in order; a longer text is a part of its own."""
-    first = characters = 0
-    for place, text in enumerate(texts):
-        if place > first and (characters + len(text) > sizes.characters or place - first >= sizes.texts):
-            yield texts[first:place]
-            first, characters = place, 0
-        characters += len(text)
-    if first < len(texts):
-        yield texts[first:]
+    from es_simhash.hashing.characters import text_parts  # noqa: PLC0415 -- loads numpy
+
+    return (texts[part] for part in text_parts(texts, sizes.characters, sizes.texts))
 
 
 class Pending:

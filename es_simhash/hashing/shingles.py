@@ -23,7 +23,7 @@ from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET,
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,19 +46,11 @@ def hash_runs(
     if name == "xxh3_64":
         return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
     # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
-    hash_bytes = bytes_hasher(name, seed)
+    hash_bytes = functools.cache(bytes_hasher(name, seed))
     data = codes.astype("<u4", copy=False).tobytes()
-    known: dict[bytes, int] = {}
     spans = [4 * size] * (codes.size - size + 1) if lengths is None else (4 * lengths.astype(np.intp)).tolist()
     runs = (data[4 * at : 4 * at + span].ljust(4 * size, b"\0") for at, span in enumerate(spans))
-    return np.fromiter((_remember(known, run, hash_bytes) for run in runs), np.uint64, codes.size - size + 1)
-
-
-def _remember(known: dict[bytes, int], run: bytes, hash_bytes: Callable[[bytes], int]) -> int:
-    value = known.get(run)
-    if value is None:
-        value = known[run] = hash_bytes(run)
-    return value
+    return np.fromiter(map(hash_bytes, runs), np.uint64, codes.size - size + 1)
 
 
 def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.uint8] | None) -> Words:
@@ -151,7 +143,7 @@ def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64]
     if not known.any():
         return fingerprints, known
     hashes, counts = _hash_batch(codes, lengths, scheme)
-    starts = _starts(counts[known])
+    starts = (np.cumsum(counts) - counts)[known]
     for start, end in zip(starts.tolist(), np.append(starts[1:], hashes.size).tolist(), strict=True):
         hashes[start:end].sort()
     hashes, repeats, starts = _count_equal(hashes, starts)
@@ -246,34 +238,7 @@ def _hash_batch(
     codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
 ) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
-    if scheme.version > 1:
-        return _hash_batch_by_script(codes, lengths, scheme)
-    size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
-    counts = np.maximum(lengths - size + 1, np.minimum(lengths, 1))
-    hashes = np.empty(0, np.uint64) if codes.size < size else hash_runs(codes, size, name, seed=seed)
-    if lengths.size == 1 and lengths[0] >= size:
-        return hashes, counts
-    # The last size - 1 runs of each text reach into the next one: take those that do not, text after text.
-    owners = np.repeat(np.arange(lengths.size), lengths)[: hashes.size]
-    ends = np.cumsum(lengths)
-    hashes = hashes[ends[owners] - np.arange(hashes.size) >= size]
-    short = (lengths > 0) & (lengths < size)
-    if not short.any():
-        return hashes, counts
-    targets = np.cumsum(counts) - counts
-    result = np.empty(int(counts.sum()), np.uint64)
-    result[np.repeat(~short, counts)] = hashes
-    hash_bytes = bytes_hasher(name, seed)
-    for text in np.flatnonzero(short):
-        run = codes[ends[text] - lengths[text] : ends[text]]
-        result[targets[text]] = hash_bytes(run.astype("<u4", copy=False).tobytes())
-    return result, counts
-
-
-def _hash_batch_by_script(
-    codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
-) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    spans = shingle_lengths(codes, scheme.parameters["size"])
+    spans = _spans(codes, scheme)
     ends = np.cumsum(lengths)
     fits = np.repeat(ends, lengths) - np.arange(codes.size) >= spans
     before = np.concatenate(([0], np.cumsum(fits, dtype=np.intp)))
@@ -281,8 +246,21 @@ def _hash_batch_by_script(
     # A text in which no shingle fits is one shingle.
     short = (lengths > 0) & (counts == 0)
     starts = (ends - lengths)[short]
-    fits[starts], spans[starts], counts[short] = True, lengths[short], 1
-    return _hash_spans(codes, spans, scheme)[fits], counts
+    fits[starts], counts[short] = True, 1
+    if scheme.version > 1:
+        spans[starts] = lengths[short]
+        return _hash_spans(codes, spans, scheme)[fits], counts
+    hashes = _hash_spans(codes, spans, scheme)
+    hash_bytes = bytes_hasher(scheme.parameters["hash"], scheme.parameters["seed"])
+    for start, end in zip(starts.tolist(), ends[short].tolist(), strict=True):
+        hashes[start] = hash_bytes(codes[start:end].astype("<u4", copy=False).tobytes())  # without padding
+    return hashes[fits], counts
+
+
+def _spans(codes: NDArray[np.uint32], scheme: Scheme) -> NDArray[np.uint8]:
+    """Return the length of the shingle that begins at each of *codes*, in characters."""
+    size = scheme.parameters["size"]
+    return shingle_lengths(codes, size) if scheme.version > 1 else np.full(codes.size, size, np.uint8)
 
 
 def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Scheme) -> NDArray[np.uint64]:
@@ -329,15 +307,12 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
     size = scheme.parameters["size"]
     codes = np.empty(0, np.uint32)
     for codes in _overlapping(pieces, size):
-        if scheme.version == 1:
-            yield hash_runs(codes, size, scheme.parameters["hash"], seed=scheme.parameters["seed"])
-        else:
-            # The last size - 1 characters come again with the next piece: their shingles are left to it.
-            count = codes.size - size + 1
-            yield _hash_spans(codes, shingle_lengths(codes, size), scheme)[:count]
-    if scheme.version > 1 and size > 1:
+        # The last size - 1 characters come again with the next piece: their shingles are left to it.
+        count = codes.size - size + 1
+        yield _hash_spans(codes, _spans(codes, scheme), scheme)[:count]
+    if size > 1:
         last = codes[1 - size :]
-        spans = shingle_lengths(last, size)
+        spans = _spans(last, scheme)
         yield _hash_spans(last, spans, scheme)[np.arange(last.size) + spans <= last.size]
 
 
@@ -349,7 +324,3 @@ def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[
         if whole.size >= size:
             yield whole
         carried = whole[max(0, whole.size - size + 1) :]
-
-
-def _starts(counts: NDArray[np.intp]) -> NDArray[np.intp]:
-    return (np.cumsum(counts) - counts).astype(np.intp)

@@ -24,7 +24,7 @@ from es_simhash.hashing.characters import (
     SEPARATOR,
     UNASSIGNED,
     character_entries,
-    is_within,
+    code_point_table,
     normalise_batch,
     normalise_codes,
     split_long,
@@ -86,12 +86,16 @@ def question_terms(text: str) -> list[str]:
     if len(text) > LONGEST_QUESTION:
         return long_text_terms(text)
     codes, _ = normalise_batch([text], separators=False)
-    ends = run_ends(worth_sums(codes), LETTER * GRAM)
-    ends = ends[: np.searchsorted(ends, codes.size, side="right")]
-    if not ends.size:
+    hashes = gram_hashes(codes)
+    if not hashes.size:
         return passage_terms([text])[0]
-    hashes = run_hashes(codes, ends)
     return _to_terms(hashes, np.zeros(hashes.size, np.intp), 1)[0]
+
+
+def gram_hashes(codes: Codes) -> Hashes:
+    """Return the hashes of all grams of *codes*, normalised code points without separators; none of a shorter text."""
+    ends = run_ends(worth_sums(codes), LETTER * GRAM)
+    return run_hashes(codes, ends[: np.searchsorted(ends, codes.size, side="right")])
 
 
 def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
@@ -166,17 +170,10 @@ def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     *codes* have no separators. *in_letters*: a logograph counts as the 2.5 letters that stand for as much text.
     """
     sums = np.zeros(codes.size + 1, np.int64)
-    np.cumsum(_worths(is_length=in_letters).take(codes), out=sums[1:])
+    logograph = 2 * _LOGOGRAPH if in_letters else _LOGOGRAPH
+    worths = code_point_table(LETTER, (KANA, _KANA), (LOGOGRAPHS, logograph))
+    np.cumsum(worths.take(codes), out=sums[1:])
     return sums
-
-
-@functools.cache
-def _worths(*, is_length: bool) -> NDArray[np.uint8]:
-    every = np.arange(0x11_0000, dtype=np.uint32)
-    worths = np.full(every.size, LETTER, np.uint8)
-    worths[is_within(every, KANA)] = _KANA
-    worths[is_within(every, LOGOGRAPHS)] = 2 * _LOGOGRAPH if is_length else _LOGOGRAPH
-    return worths
 
 
 def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> NDArray[np.intp]:

@@ -40,7 +40,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Progress, Tell, Together, check_index
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index
 from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes
@@ -240,7 +240,7 @@ class _Pipeline:
             reading = Compute(self.source.take, (due,)) if is_reading else None
             answers = yield from self._send(bulk, asked.calls if asked else (), reading)
             items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
-            yield EmitEach([report(item, prefix=self.context.prefix) for item in items])
+            yield Emit(*(report(item, prefix=self.context.prefix) for item in items))
             if self.saved is not None and failure is None and batch.items:
                 last = batch.items[-1].position + 1
                 yield Compute(self.saved.save, (Position(line=last, lines=last),))

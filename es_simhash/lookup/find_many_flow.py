@@ -22,7 +22,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, EmitEach, Flow, Index, check_index, status_of
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Index, check_index, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
 
 
@@ -316,7 +316,7 @@ def stream_many(
 
 def _hand_on(outcomes: list[Outcome], results: list[Outcome] | None) -> Flow[None]:
     if results is None:
-        yield EmitEach(outcomes)
+        yield Emit(*outcomes)
     else:
         results += outcomes
 

@@ -254,12 +254,6 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     return [Fault("partial_source", found="; ".join([*only, *without]))] if only or without else []
 
 
-def find_hidden_groups(mapping: Mapping[str, Any], *, prefix: str) -> list[Fault]:
-    """Return why groups cannot be read from the ``_source`` of an index with *mapping*; at most one fault."""
-    hidden = _hidden(mapping, [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")])
-    return [Fault("hidden_groups", name) for name in hidden[:1]]
-
-
 def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
     source = mapping.get("_source") or {}
@@ -293,16 +287,17 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
 
 def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
     """Raise MappingError if the ``_source`` of an index does not show the groups of its documents."""
-    for name, mapping in mappings.items():
-        if faults := find_hidden_groups(mapping, prefix=prefix):
-            raise mapping_error(name, faults)
+    names = [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")]
+    refuse_hidden_fields(mappings, names, kind="hidden_groups")
 
 
-def refuse_hidden_fields(mappings: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> None:
+def refuse_hidden_fields(
+    mappings: Mapping[str, Mapping[str, Any]], names: Sequence[str], *, kind: FaultKind = "hidden_field"
+) -> None:
     """Raise MappingError if the ``_source`` of an index leaves out one of the fields *names*."""
     for index, mapping in mappings.items():
         if hidden := _hidden(mapping, names):
-            raise mapping_error(index, [Fault("hidden_field", hidden[0])])
+            raise mapping_error(index, [Fault(kind, hidden[0])])
 
 
 def refuse_partial_sources(mappings: Mapping[str, Mapping[str, Any]]) -> None:

@@ -359,7 +359,6 @@ def confirm(
 def confirming(context: Context, index: Index, settings: IndexSettings) -> Callable[[], Flow[None]]:
     """
     Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
-
     The view must be opened after this call; what it shows stays as it was then.
     """
     started = [context.clock()]

@@ -7,7 +7,7 @@ else page by page. If they are very many, documents with only common terms come 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.lookup.query import Filter, check_filter
@@ -15,79 +15,86 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
+from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Call, Compute, Flow
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow
 from es_simhash.transport.retry_flow import search_texts, text_body
 
 if TYPE_CHECKING:
     from es_simhash.passages.compare import Pieces
 
 
-Take = Callable[[Hits], Flow[None]]
 Query: TypeAlias = dict[str, Any]
 
 
-def read_candidates(lookup: Lookup, take: Take, *, may_refuse: bool) -> Flow[None]:
+def read_candidates(lookup: Lookup) -> Flow[None]:
     """
-    Give all candidates to *take*, page by page, some twice; note in *lookup* why some may be missing.
-
-    With *may_refuse*, documents with common terms alone are left out and counted if they are too many.
+    Compare all candidates, page by page, some twice; note in *lookup* why some may be missing.
+    Documents with common terms alone are left out and counted if they are too many, but not of a stream.
     """
     terms: list[str] = yield Compute(lookup.terms)
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
-        yield from _read_part(lookup, terms[begin : begin + step], take, may_refuse=may_refuse)
+        yield from _read_part(lookup, terms[begin : begin + step])
     pieces: Pieces | None = yield Compute(lookup.pieces)
     if pieces is not None:
         lookup.is_by_text = True
-        yield from _read_by_text(lookup, pieces, terms, take, may_refuse=may_refuse)
+        yield from _read_by_text(lookup, pieces, terms)
 
 
-def _read_part(lookup: Lookup, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
+def _read_part(lookup: Lookup, terms: Sequence[str]) -> Flow[None]:
     most = lookup.options.sizes.common
     query = _terms_query(lookup, terms)
-    number = yield from _read_first(lookup, query, take)
+    number = yield from _read_first(lookup, query)
     if number == 0:
         return
     rare, common = (yield from _split(lookup, terms)) if number > most else ([], [])
     if not common:
-        yield from _read_all(lookup, query, take)
+        yield from _read_all(lookup, query)
         return
     if rare:
-        yield from _read_all(lookup, _terms_query(lookup, rare), take)
+        yield from _read_all(lookup, _terms_query(lookup, rare))
     query = _terms_query(lookup, common, without=rare)
-    if may_refuse:
-        number = yield from _count(lookup, query)
+    if not lookup.is_stream:
+        number, gaps = yield from count_documents(lookup.index, query, routing=lookup.options.routing)
+        lookup.note(gaps)
         if number > most:
             lookup.note([CommonPassages(number, len(common))])
             return
-    yield from _read_all(lookup, query, take)
+    yield from _read_all(lookup, query)
 
 
-def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str], take: Take, *, may_refuse: bool) -> Flow[None]:
+def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Flow[None]:
     """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
     prefix = lookup.context.prefix
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
-    number = yield from _read_first(lookup, query, take)
-    if may_refuse and number > lookup.options.sizes.common:
+    number = yield from _read_first(lookup, query)
+    if not lookup.is_stream and number > lookup.options.sizes.common:
         lookup.note([CommonPassages(number)])
     elif number:
-        yield from _read_all(lookup, query, take)
+        yield from _read_all(lookup, query)
 
 
-def _read_first(lookup: Lookup, query: Query, take: Take) -> Flow[int]:
-    """Return how many candidates are to be read page by page: 0 if all were given to *take*."""
+def _read_first(lookup: Lookup, query: Query) -> Flow[int]:
+    """Return how many candidates are to be read page by page: 0 if all were compared."""
     answer = yield from _first_page(lookup, query)
     if answer is None:
-        yield from _read_all(lookup, query, take)
+        yield from _read_all(lookup, query)
         return 0
     gaps, hits = find_gaps(answer), answer["hits"]["hits"]
     number: int = answer["hits"]["total"]["value"]
     if not gaps and number > len(hits):
         return number
     lookup.note(gaps)
-    yield from take(hits)
+    yield from _take(lookup, hits)
     return 0
+
+
+def _take(lookup: Lookup, hits: Hits) -> Flow[None]:
+    """Compare the texts of *hits*; emit what is found, if the caller wants that at once."""
+    yield Compute(lookup.compare, (hits,))
+    if lookup.is_stream:
+        yield Emit(*lookup.take_found())
 
 
 def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
@@ -107,27 +114,27 @@ def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
     return None if is_window_refused(find_gaps(answer)) else answer
 
 
-def _read_all(lookup: Lookup, query: Query, take: Take) -> Flow[None]:
+def _read_all(lookup: Lookup, query: Query) -> Flow[None]:
     body = text_body({"query": query}, lookup.fields)
     try:
-        gaps = yield from _read_body(lookup, body, take)
+        gaps = yield from _read_body(lookup, body)
         is_refused = is_source_refused(gaps)
     except Exception as error:
         if not is_source_refused(error):
             raise
         is_refused = True
     if is_refused:
-        gaps = yield from _read_body(lookup, {**body, "_source": True}, take)
+        gaps = yield from _read_body(lookup, {**body, "_source": True})
     lookup.note(gaps)
 
 
-def _read_body(lookup: Lookup, body: Mapping[str, Any], take: Take) -> Flow[list[Gap]]:
-    """Read all pages of *body*; nothing is taken before the settings were confirmed since the view was opened."""
+def _read_body(lookup: Lookup, body: Mapping[str, Any]) -> Flow[list[Gap]]:
+    """Read all pages of *body*; nothing is compared before the settings were confirmed since the view was opened."""
     confirm_once = confirming(lookup.context, lookup.index, lookup.settings)
 
     def handle(hits: Hits) -> Flow[bool]:
         yield from confirm_once()
-        yield from take(hits)
+        yield from _take(lookup, hits)
         return False
 
     options = lookup.options
@@ -138,12 +145,14 @@ def _read_body(lookup: Lookup, body: Mapping[str, Any], take: Take) -> Flow[list
 
 def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[str]]]:
     """Return the rare and the common ones of *terms*; where shards do not answer, what others say decides."""
-    sizes = lookup.options.sizes
+    sizes, prefix = lookup.options.sizes, lookup.context.prefix
     rare: list[str] = []
     common: list[str] = []
     for begin in range(0, len(terms), sizes.counted):
         part = terms[begin : begin + sizes.counted]
-        body = frequency_body(part, prefix=lookup.context.prefix)
+        filters = [{"term": {Fields(prefix).passages: term}} for term in part]
+        aggs = {"terms": {"filters": {"filters": filters}}}
+        body = {"size": 0, "track_total_hits": False, "query": terms_query(part, prefix=prefix), "aggs": aggs}
         answer = yield Call("search", {"index": lookup.index, "body": body})
         lookup.note(find_gaps(answer, ignore=["terminated_early"]))
         counted = (answer.get("aggregations") or {}).get("terms") or {}  # none if no shard answered
@@ -151,15 +160,6 @@ def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[s
         for term, count in zip(part, counts, strict=True):
             (common if count > sizes.common // 10 else rare).append(term)
     return rare, common
-
-
-def _count(lookup: Lookup, query: Query) -> Flow[int]:
-    body = {"size": 0, "track_total_hits": True, "query": query}
-    routing = {} if lookup.options.routing is None else {"routing": lookup.options.routing}
-    answer = yield Call("search", {"index": lookup.index, "body": body, **routing})
-    lookup.note(find_gaps(answer, ignore=["terminated_early"]))
-    number: int = answer["hits"]["total"]["value"]
-    return number
 
 
 def _terms_query(lookup: Lookup, terms: Sequence[str], *, without: Sequence[str] = ()) -> Query:
@@ -194,7 +194,6 @@ def candidates_query(
 def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[str, Any]:
     """
     Return the query of documents with a fingerprint whose *fields* have enough of *pieces* as phrases.
-
     A field that is no indexed text, or keeps no positions, has no pieces. A piece that is only stop words for an
     analyser counts as found in every document.
     """
@@ -202,13 +201,6 @@ def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[
     phrases = [{"multi_match": {"query": piece, **options}} for piece in pieces.pieces]
     written = {"exists": {"field": Fields(prefix).fingerprint}}
     return {"bool": {"filter": [written], "should": phrases, "minimum_should_match": pieces.least}}
-
-
-def frequency_body(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
-    """Return the body of a search that counts the documents of each of *terms*, in order, in the aggregation."""
-    filters = [{"term": {Fields(prefix).passages: term}} for term in terms]
-    aggregations = {"terms": {"filters": {"filters": filters}}}
-    return {"size": 0, "track_total_hits": False, "query": terms_query(terms, prefix=prefix), "aggs": aggregations}
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:

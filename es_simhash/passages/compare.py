@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, SHINGLE, WORD, Shingles, shingle_sets
+from es_simhash.texts.shingles import CHARACTER, WORD, share_shingles, shingle_sets, unit_runs
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -39,10 +38,9 @@ _STEP = 256
 class Comparison:
     """
     What two texts share.
-
-    *contained*, *contains*: share of the shingles of the first text that the second has, and the reverse.
-    *similarity*: Jaccard similarity of the shingles.
-    *passages*: the shared runs of the length asked for; if there are none, those of at least 25 letters.
+    *contained*, *contains*: share of the shingles of the first text that the second has, and the reverse. *similarity*:
+    Jaccard similarity of the shingles. *passages*: the shared runs of the length asked for; if there are none, those of
+    at least 25 letters.
     """
 
     contained: float
@@ -60,21 +58,16 @@ class _Text:
     starts: NDArray[np.intp]
     ends: NDArray[np.intp]
 
-    def runs(self, letters: int) -> _Runs:
-        """Return the shortest runs of at least so many *letters*, and worth the guarantee where that is more."""
+    def runs(self, letters: int) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+        """
+        Return the hash and the end of the shortest run from each character on, fewer than there are characters.
+        A run has at least so many *letters*, and is worth the guarantee where that is more.
+        """
         ends = run_ends(worth_sums(self.codes, in_letters=True), LETTER * letters)
         if letters >= GUARANTEE:
             ends = np.maximum(ends, run_ends(worth_sums(self.codes), LETTER * GUARANTEE))
         ends = ends[: np.searchsorted(ends, self.codes.size, side="right")]
-        return _Runs(run_hashes(self.codes, ends), ends)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Runs:
-    """The hash of the shortest run that begins at each character, and the end of the run; fewer than characters."""
-
-    hashes: NDArray[np.uint64]
-    ends: NDArray[np.intp]
+        return run_hashes(self.codes, ends), ends
 
 
 class Question:
@@ -84,33 +77,20 @@ class Question:
         self.min_run = min_run
         self.shingles = shingle_sets([text])[0]
         self.text = _Text(*normalise_with_positions(text))
-        self._sorted: dict[int, _SortedRuns] = {}
+        self._sorted: dict[int, tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]] = {}
 
-    def runs(self, letters: int) -> _SortedRuns:
-        """Return the runs of at least so many *letters*."""
+    def runs(self, letters: int) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
+        """Return the sorted hashes of the runs of so many *letters*, where each begins, and the ends by place."""
         if letters not in self._sorted:
-            self._sorted[letters] = _SortedRuns.of(self.text.runs(letters))
+            hashes, ends = self.text.runs(letters)
+            order = np.argsort(hashes, kind="stable")
+            self._sorted[letters] = hashes[order], order, ends
         return self._sorted[letters]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _SortedRuns:
-    """Runs by hash: sorted hashes, where in the text each begins, and the end of the run at each place of the text."""
-
-    hashes: NDArray[np.uint64]
-    places: NDArray[np.intp]
-    ends: NDArray[np.intp] = field(repr=False)
-
-    @classmethod
-    def of(cls, runs: _Runs) -> _SortedRuns:
-        order = np.argsort(runs.hashes, kind="stable")
-        return cls(runs.hashes[order], order, runs.ends)
 
 
 def compare_passages(question: Question, others: Sequence[str], *, min_contained: float) -> list[Comparison | None]:
     """
     Return what *question* shares with each of *others*; ``None`` for too little.
-
     Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
     """
     found: list[Comparison | None] = []
@@ -126,14 +106,6 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
             continue
         found.append(Comparison(contained, contains, similarity, has_run, passages))
     return found
-
-
-def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
-    """Return the share of each set that the other has, and the Jaccard similarity; 0 where either is empty."""
-    if not first.size or not second.size:
-        return 0.0, 0.0, 0.0
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
 def covered_share(first: Question, second: Question) -> float:
@@ -161,20 +133,20 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
 def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[int, int, int]]:
     """
     Return runs of at least *letters* that cover every character of *question* in such a shared run.
-
-    Each is (start in *question*, start in *other*, length), in characters of the normalised texts. Each is as
-    long as the texts stay the same, in both directions; none lies within another. A run that *other* has several
-    times comes once.
+    Each is (start in *question*, start in *other*, length), in characters of the normalised texts. Each is as long as
+    the texts stay the same, in both directions; none lies within another. A run that *other* has several times comes
+    once.
     """
-    known, runs = question.runs(letters), other.runs(letters)
-    places, others = _equal_runs(known, runs)
-    ends = known.ends[places]
+    known, begins, ends = question.runs(letters)
+    hashes, _ = other.runs(letters)
+    places, others = _equal_runs(known, begins, hashes)
+    ends = ends[places]
     first, second = question.text.codes, other.codes
     found: list[tuple[int, int, int]] = []
     at = nearest = 0
     while at < places.size:
         start = int(places[at])
-        there = _first_place(first[start : ends[at]], second, runs.hashes, int(others[at]))
+        there = _first_place(first[start : ends[at]], second, hashes, int(others[at]))
         if there is None:
             at = nearest = nearest if nearest < at else at + 1
             continue
@@ -191,17 +163,19 @@ def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[i
     return found
 
 
-def _equal_runs(known: _SortedRuns, runs: _Runs) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _equal_runs(
+    known: NDArray[np.uint64], begins: NDArray[np.intp], others: NDArray[np.uint64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return where runs begin that the other text has, in order, and where the first such run begins there."""
-    if not known.hashes.size or not runs.hashes.size:
+    if not known.size or not others.size:
         return np.empty(0, np.intp), np.empty(0, np.intp)
-    nearest = np.searchsorted(known.hashes, runs.hashes)
-    is_equal = known.hashes[np.minimum(nearest, known.hashes.size - 1)] == runs.hashes
-    hashes, firsts = np.unique(runs.hashes[is_equal], return_index=True)
-    lows = np.searchsorted(known.hashes, hashes)
-    counts = np.searchsorted(known.hashes, hashes, side="right") - lows
+    nearest = np.searchsorted(known, others)
+    is_equal = known[np.minimum(nearest, known.size - 1)] == others
+    hashes, firsts = np.unique(others[is_equal], return_index=True)
+    lows = np.searchsorted(known, hashes)
+    counts = np.searchsorted(known, hashes, side="right") - lows
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = known.places[np.repeat(lows, counts) + within]
+    places = begins[np.repeat(lows, counts) + within]
     order = np.argsort(places)
     return places[order], np.repeat(np.flatnonzero(is_equal)[firsts], counts)[order]
 
@@ -211,7 +185,6 @@ def _first_place(
 ) -> int | None:
     """
     Return where *codes* first have *run*; *place* is where a run first has its hash.
-
     Different runs of 1,024 characters and more may have one hash: those of the Thue-Morse sequence do.
     """
     if _common(run, codes[place:]) == run.size:
@@ -246,7 +219,6 @@ _MORE, _ENDS = 1.5, 1
 class Pieces:
     """
     Pieces of a text, in order, with every word of it.
-
     *least*: how many of them are in a document that contains enough of the text.
     """
 
@@ -257,16 +229,18 @@ class Pieces:
 def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     """
     Return the pieces of *text*, and how many a document has that has *min_contained* of its shingles.
-
-    ``None`` for a text of more than 48 words or 80 Chinese characters, which nearly always shares a hash with
-    what contains it, and for one shorter than a shingle, which no longer text contains.
+    ``None`` for a text of more than 48 words or 80 Chinese characters, which nearly always shares a hash with what
+    contains it, and for one shorter than a shingle, which no longer text contains.
     """
     if len(text) > _CHARACTERS:
         return None
     units = [each for each in _UNIT.finditer(text) if any(map(str.isalnum, each.group()))]
-    counts = [CHARACTER if each["unspaced"] else WORD for each in units]
-    ends = _run_ends(counts)
-    if not ends or sum(counts) > _SHORT:
+    counts = np.array([CHARACTER if each["unspaced"] else WORD for each in units], np.intp)
+    if not units or counts.sum() > _SHORT:
+        return None
+    starts, lengths = unit_runs(counts, np.full(counts.size, counts.size))
+    ends = (starts + lengths).tolist()
+    if not ends:
         return None
     runs = []
     start = 0
@@ -280,17 +254,3 @@ def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     changed = min(math.floor(share * len(ends) + 1e-9), math.ceil(_MORE * share * len(runs) - 1e-9) + _ENDS)
     pieces = tuple(text[units[first].start() : units[last - 1].end()] for first, last in runs)
     return Pieces(pieces, max(1, len(pieces) - changed))
-
-
-def _run_ends(counts: Sequence[int]) -> list[int]:
-    """Return where the shortest run of at least a shingle ends that begins with each unit; nothing where none does."""
-    sums = [0, *accumulate(counts)]
-    ends: list[int] = []
-    end = 0
-    for before in sums:
-        while end < len(sums) and sums[end] < before + SHINGLE:
-            end += 1
-        if end == len(sums):
-            break
-        ends.append(end)
-    return ends

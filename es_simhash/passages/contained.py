@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from es_simhash.arguments import check_number
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
-from es_simhash.passages.compare import Question, covered_share, share_shingles
+from es_simhash.passages.compare import Question, covered_share
 from es_simhash.texts.measures import Score
-from es_simhash.texts.shingles import Shingles, shingle_sets
+from es_simhash.texts.shingles import Shingles, share_shingles, shingle_sets
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""
@@ -46,9 +46,8 @@ _CHUNK = 1 << 21
 class SharedTerms:
     """
     The terms of documents, and the pairs of documents that share one.
-
-    A term that more than *common* documents have makes no pairs. Memory: some 50 bytes a term while pairs are
-    made, 12 before.
+    A term that more than *common* documents have makes no pairs. Memory: some 50 bytes a term while pairs are made, 12
+    before.
     """
 
     def __init__(self, *, common: int) -> None:
@@ -113,10 +112,9 @@ class SharedTerms:
 class _Postings:
     """
     Which documents have each term; an entry is a document and one of its terms.
-
-    *owners*, *terms*: the document, ascending, and the number of the term of each entry.
-    *sorted_owners*: the documents of all entries, sorted by term and then by document; *starts* has each term's first.
-    *sizes*: how many documents have each term.
+    *owners*, *terms*: the document, ascending, and the number of the term of each entry. *sorted_owners*: the documents
+    of all entries, sorted by term and then by document; *starts* has each term's first. *sizes*: how many documents
+    have each term.
     """
 
     owners: NDArray[np.int32]
@@ -156,7 +154,6 @@ _MOST_COUNTED = 5_000
 class ContainmentMeasure:
     """
     How much of a text is in another: the share of its shingles that the other one has.
-
     It is 0 below the bound, or if less than the bound of the text's characters are in shared runs of 100 letters:
     single shingles of a short text also occur here and there in a very long one.
     """
@@ -183,9 +180,8 @@ def find_containers(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """
     Return places of documents, of those that may contain them, and their shares of *bound* or more.
-
-    A share is of the shingles of the contained text. *ranks*: by document, the longest first. *numbers*: the text
-    of each document; -1 if it was not read.
+    A share is of the shingles of the contained text. *ranks*: by document, the longest first. *numbers*: the text of
+    each document; -1 if it was not read.
     """
     left, right = pairs
     known = (numbers[left] >= 0) & (numbers[right] >= 0)
@@ -211,9 +207,8 @@ def find_container(
 ) -> tuple[int, float] | None:
     """
     Return the number of the one of *others* that has *bound* of *text*, and the share, or ``None``.
-
-    It is at least as long. The largest share is preferred, then the shortest, then the first. Texts are prepared
-    one at a time, because a prepared text takes much memory.
+    It is at least as long. The largest share is preferred, then the shortest, then the first. Texts are prepared one at
+    a time, because a prepared text takes much memory.
     """
     own, promising = shingles[text], []
     for number, other in enumerate(others):
@@ -237,7 +232,6 @@ def find_containers_among(
 ) -> dict[int, tuple[int, float]]:
     """
     Return which of *texts* are in another of them that stays, with its number and the share.
-
     The longest is decided first; of equal texts the first one stays. *allows* says whether two may be compared.
     """
     having: defaultdict[str, list[int]] = defaultdict(list)
@@ -277,12 +271,10 @@ def _sharing_most(postings: Sequence[Sequence[int]], staying: Container[int]) ->
 class AddsNothing:
     """
     The rule over documents; pairs are judged one after another, because comparing texts is expensive.
-
     Ask :meth:`unjudged` for pairs, judge them all, and ask again until there are none; then :meth:`decide` has the
-    result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted stays.
-
-    Arrays are by pair: *containers* come before *contained* in *ranks*. The largest of *shares* is preferred,
-    then the shortest container.
+    result. It is the same as if all pairs had been judged, but a document of which 20 pairs were refuted stays. Arrays
+    are by pair: *containers* come before *contained* in *ranks*. The largest of *shares* is preferred, then the
+    shortest container.
     """
 
     def __init__(

@@ -20,11 +20,10 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_settings_by_index, with_settings
 from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlaps
-from es_simhash.passages.lookup import Lookup, Page, PassageOptions, Unfilled, refuse_without_passages
+from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Compute, Emit, Flow, Index, check_index, document_key, index_key
+from es_simhash.transport.protocol import Flow, Index, check_index, document_key, index_key
 from es_simhash.transport.retry_flow import refresh, search_texts
 
 _T = TypeVar("_T")
@@ -33,9 +32,8 @@ _T = TypeVar("_T")
 def find(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[Overlaps]:
     """
     Return the documents of *index* that share passages with *text*.
-
-    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if
-    there are more.
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if there
+    are more.
     """
     _check_text(text)
     return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))
@@ -44,7 +42,6 @@ def find(context: Context, index: Index, text: str, options: PassageOptions) -> 
 def find_of(context: Context, index: Index, id: str, options: PassageOptions) -> Flow[Overlaps]:
     """
     Return the documents that share passages with the document *id* of *index*, without itself.
-
     The routing value says which document is meant, and restricts nothing. If several documents of that *id* have
     different texts, InvalidInputError is raised.
     """
@@ -72,20 +69,13 @@ def find_many(
 def stream(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[None]:
     """
     Emit all documents that share passages with *text*, as their pages are read, in no order.
-
     IncompleteSearchError is raised after the last one if some may be missing.
     """
     _check_text(text)
 
     def work(lookup: Lookup) -> Flow[None]:
-        def take(hits: Hits) -> Flow[None]:
-            yield from _compare(lookup, hits)
-            for each in lookup.take_found():
-                yield Emit(each)
-
-        lookup.text = text
-        yield from read_candidates(lookup, take, may_refuse=False)
-        lookup.result()
+        lookup.is_stream = True
+        yield from _with_text(lookup, text)
 
     yield from _look_up(context, index, options, work)
 
@@ -125,14 +115,8 @@ def _check_filled(lookup: Lookup) -> Flow[None]:
 
 def _with_text(lookup: Lookup, text: str) -> Flow[Overlaps]:
     lookup.text = text
-    yield from read_candidates(lookup, lambda hits: _compare(lookup, hits), may_refuse=True)
+    yield from read_candidates(lookup)
     return lookup.result()
-
-
-def _compare(lookup: Lookup, hits: Hits) -> Flow[None]:
-    if fresh := lookup.take_new(hits):
-        page: Page = yield Compute(lookup.compare, (fresh,))
-        lookup.add(page)
 
 
 def _with_document(lookup: Lookup, id: str, routing: str | None) -> Flow[Overlaps]:

@@ -6,10 +6,10 @@ No request is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from es_simhash.arguments import Count, check_choice, check_name, check_names, check_options, option
 from es_simhash.errors import InvalidInputError, MappingError
@@ -36,11 +36,10 @@ SHORTEST_RUN = 100
 class PassageSizes:
     """
     The sizes of requests, and what one lookup may read.
-
-    *first_page*: candidates read by the first search; most lookups have fewer.
-    *terms*, *counted*: most terms of one search, and most terms counted by one search.
-    *common*: candidates that are always read. If there are more, a term with more than a tenth of this number of
-    documents is common, and documents that share only common terms with the text are compared last.
+    *first_page*: candidates read by the first search; most lookups have fewer. *terms*, *counted*: most terms of one
+    search, and most terms counted by one search. *common*: candidates that are always read. If there are more, a term
+    with more than a tenth of this number of documents is common, and documents that share only common terms with the
+    text are compared last.
     """
 
     first_page: int = 100
@@ -122,7 +121,6 @@ class Unfilled:
 class CommonPassages:
     """
     Documents that were not compared, because all that they seem to share is in very many documents.
-
     *terms*: how many terms of the text are common; 0 if the documents were found by words of a short text.
     """
 
@@ -149,24 +147,15 @@ class NotCompared:
         return f"document {self.id!r} of {self.index!r} was not compared: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What the comparison of a page of candidates gives: documents found, and those whose text is not the indexed."""
-
-    found: list[Overlap] = field(default_factory=list)
-    stale: list[str] = field(default_factory=list)
-    missing: list[NotCompared] = field(default_factory=list)
-
-
 Reason: TypeAlias = Gap | Unfilled | CommonPassages | NotCompared
 
 
 class Lookup:
     """
     One lookup of passages.
-
-    *settings*: those on which the indices agree. *each*: those of each concrete index, by name.
-    *text*: set once it is known. *is_by_text*: whether candidates have words of the text, and no term.
+    *settings*: those on which the indices agree. *each*: those of each concrete index, by name. *text*: set once it is
+    known. *is_by_text*: whether candidates have words of the text, and no term. *is_stream*: the caller wants each
+    document as soon as it is found, however many there are.
     """
 
     def __init__(
@@ -181,7 +170,7 @@ class Lookup:
         self.each = each
         self.text = ""
         self.candidates = 0
-        self.is_by_text = False
+        self.is_by_text = self.is_stream = False
         self.gaps: dict[Reason, None] = {}
         self._terms: list[str] | None = None
         self._question: Question | None = None
@@ -215,51 +204,44 @@ class Lookup:
         """Leave documents out: those asked for, and their copies."""
         self._seen |= set(keys)
 
-    def take_new(self, hits: Hits) -> list[Mapping[str, Any]]:
-        """Return those of *hits* that were not given before, and count them."""
-        fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
-        self._seen |= fresh.keys()
-        self.candidates += len(fresh)
-        return list(fresh.values())
-
-    def compare(self, hits: Sequence[Mapping[str, Any]]) -> Page:
+    def compare(self, hits: Hits) -> None:
+        """Compare the text with those of the *hits* that were not given before, and keep what is found."""
         from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
         from es_simhash.passages.compare import Question, compare_passages  # noqa: PLC0415 -- loads numpy
 
+        fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
+        if not fresh:
+            return
+        self._seen |= fresh.keys()
+        self.candidates += len(fresh)
+        options = self.options
         if self._question is None:
-            self._question = Question(self.text, min_run=self.options.min_run)
-        page = Page()
+            self._question = Question(self.text, min_run=options.min_run)
         texts: dict[Key, str] = {}
-        for hit in hits:
-            key = document_key(hit)
+        for key, hit in fresh.items():
             try:
                 texts[key] = read_hit(hit, self.each[key.index].text_fields)
             except InvalidInputError as error:
-                page.missing.append(NotCompared(key.index, key.id, str(error)))
-        compared = compare_passages(self._question, list(texts.values()), min_contained=self.options.min_contained)
+                self.note([NotCompared(key.index, key.id, str(error))])
+        compared = compare_passages(self._question, list(texts.values()), min_contained=options.min_contained)
         too_little: dict[Key, str] = {}
         for (key, text), each in zip(texts.items(), compared, strict=True):
             if each is None:
                 too_little[key] = text
                 continue
             shares = each.contained, each.contains, each.similarity
-            page.found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+            self._found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+        if options.size is not None and len(self._found) > 2 * options.size:
+            self._found = self._best()
         if self.is_by_text:
-            return page
+            return
         terms = set(self.terms())
         for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
             if terms.isdisjoint(present):
-                page.stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
-        return page
+                self._stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
 
-    def add(self, page: Page) -> None:
-        """Keep what was found on a page; only the best if the caller wants no more than some."""
-        self._found += page.found
-        self._stale += page.stale
-        self.note(page.missing)
-        size = self.options.size
-        if size is not None and len(self._found) > 2 * size:
-            self._found = sorted(self._found, key=lambda each: each.order)[:size]
+    def _best(self) -> list[Overlap]:
+        return sorted(self._found, key=lambda each: each.order)[: self.options.size]
 
     def take_found(self) -> list[Overlap]:
         """Return what was found since the last call."""
@@ -270,7 +252,7 @@ class Lookup:
         """Return the answer, or raise IncompleteSearchError if it has gaps and the caller did not allow them."""
         options = self.options
         answer = Overlaps(
-            tuple(sorted(self._found, key=lambda each: each.order)[: options.size]),
+            tuple(self._best()),
             complete=not self.gaps,
             min_contained=options.min_contained,
             min_run=options.min_run,

@@ -83,7 +83,7 @@ def build_pipeline(
         "prefix": prefix,
         "value": bool(value),
         "owned": list(OWNED),
-        "tables": [] if takes_features else character_tables().to_list(),
+        "tables": [] if takes_features else list(character_tables()),
         "plans": _plans(),
         "near": _NEAR,
         "distance": _DISTANCE,

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,8 +59,7 @@ _LARGE = 0xE000
 _FIRST_FORM = 256
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterTables:
+class CharacterTables(NamedTuple):
     """
     The strings, in the order in which the script takes them.
     *entry_index*, *form_index*: for each 128 code points, the number of their block in *entries* or *forms*. *entries*:
@@ -76,9 +75,6 @@ class CharacterTables:
     forms: str
     decompositions: str
     compositions: str
-
-    def to_list(self) -> list[str]:
-        return list(astuple(self))
 
 
 @cache

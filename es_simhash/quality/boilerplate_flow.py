@@ -26,9 +26,9 @@ from es_simhash.groups.assign import group_fingerprints
 from es_simhash.hashing import Scheme, fingerprint_array
 from es_simhash.hashing.characters import is_unspaced, normalise_batch
 from es_simhash.hashing.compute import text_scheme
-from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_worth, gram_hashes, mask_json, runs_of
+from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_worth, mask_json, runs_of
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.hashing.winnowing import normalise_with_positions
+from es_simhash.hashing.winnowing import gram_hashes, normalise_with_positions
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings

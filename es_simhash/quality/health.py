@@ -19,7 +19,7 @@ from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.quality.edits import count_scripts
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.shingles import shingle_set
+from es_simhash.texts.shingles import shingle_sets
 
 FindingKind = Literal[
     "not_ready",
@@ -283,7 +283,8 @@ def _judge_texts(
     ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
     stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
-    short = [name for name, text, _ in known if shingle_set(text).size < FEW_SHINGLES]
+    shingles = shingle_sets([text for _, text, _ in known])
+    short = [name for (name, _, _), found in zip(known, shingles, strict=True) if found.size < FEW_SHINGLES]
     findings = []
     scripts = count_scripts([text for _, text, _ in known], scheme)
     if scripts is not None and scripts.are_mixed:

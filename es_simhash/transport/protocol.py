@@ -43,11 +43,13 @@ class Together:
     concurrency: int = 4
 
 
-@dataclass(frozen=True, slots=True)
 class Emit:
-    """One item of a streamed result; answered by ``None`` when the caller wants the next."""
+    """Items of a streamed result; answered by ``None`` when the caller wants the next. Many at once cost little."""
 
-    item: Any
+    __slots__ = ("items",)
+
+    def __init__(self, *items: Any) -> None:
+        self.items = items
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,6 @@ class Wait:
     """A pause; answered by ``None`` after *seconds*."""
 
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class EmitEach:
-    """Items of a streamed result, in order; answered by ``None``, and much cheaper than one :class:`Emit` for each."""
-
-    items: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +97,7 @@ class Tell:
     progress: Progress
 
 
-Request: TypeAlias = Call | Together | Emit | EmitEach | Wait | Compute | Tell
+Request: TypeAlias = Call | Together | Emit | Wait | Compute | Tell
 _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Any, _T]
 

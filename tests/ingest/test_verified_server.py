@@ -9,8 +9,7 @@ import pytest
 
 from es_simhash import IfSimilar, fingerprint, hamming_distance
 from es_simhash.groups.content import milliseconds_of
-from es_simhash.texts.measures import compare_shingles
-from es_simhash.texts.shingles import shingle_set
+from es_simhash.texts.shingles import share_shingles, shingle_sets
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts
 
@@ -69,11 +68,15 @@ def make_documents(count, seed):
 
 
 fingerprint_of = cache(fingerprint)
-shingles_of = cache(shingle_set)
+
+
+@cache
+def shingles_of(text):
+    return shingle_sets([text])[0]
 
 
 def similarity_of(one, other):
-    return compare_shingles(shingles_of(one["body"]), shingles_of(other["body"])).jaccard
+    return share_shingles(shingles_of(one["body"]), shingles_of(other["body"]))[2]
 
 
 def sources_of(document):

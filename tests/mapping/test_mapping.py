@@ -1,6 +1,7 @@
 """Mappings and their ``_meta``: what is written can be read, and what would lose near-duplicates is a fault."""
 
 import copy
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import get_args
 
@@ -23,8 +24,8 @@ from es_simhash.mapping.faults import (
     FaultKind,
     find_faults,
     find_group_faults,
-    find_hidden_groups,
     mapping_error,
+    refuse_hidden_groups,
 )
 from es_simhash.mapping.mapping import FIELD_TYPES, check_own_mapping
 from es_simhash.mapping.meta import (
@@ -134,7 +135,8 @@ def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change):
 )
 def test_groups_that_a_source_does_not_show(source, hidden):
     """A pattern names a field, or an object around it."""
-    assert [each.field for each in find_hidden_groups({"_source": source}, prefix="h")] == ([hidden] if hidden else [])
+    with nullcontext() if hidden is None else pytest.raises(MappingError, match=f"show field '{hidden}'"):
+        refuse_hidden_groups({"i": {"_source": source}}, prefix="h")
 
 
 def test_every_kind_of_fault_has_a_sentence_and_an_advice():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.lookup.find_flow import SAMPLE
-from es_simhash.transport.protocol import Call, Compute, Emit, EmitEach, Tell, Together, Wait
+from es_simhash.transport.protocol import Call, Compute, Emit, Tell, Together, Wait
 from es_simhash.transport.retry_flow import LOOK_FOR_SHARDS
 
 CLOSES = ("close_point_in_time", "clear_scroll")
@@ -38,8 +38,6 @@ def drive(flow, answers, *, fail_at=None, failure=None):
         if step == fail_at:
             error = failure
         elif isinstance(request, Emit):
-            emitted.append(request.item)
-        elif isinstance(request, EmitEach):
             emitted.extend(request.items)
         elif isinstance(request, Compute):
             answer = request.function(*request.arguments)
@@ -131,8 +129,6 @@ def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_
             error, pending = pending, None
             continue
         if isinstance(request, Emit):
-            run.emitted.append(request.item)
-        elif isinstance(request, EmitEach):
             run.emitted.extend(request.items)
         elif isinstance(request, Wait):
             run.waits.append(request.seconds)
