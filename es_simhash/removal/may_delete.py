@@ -202,6 +202,8 @@ def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapp
         return "missing"
     if not is_written(planned, item):
         return "same"
+    if item.get("_routing") != planned.routing:
+        return "changed"  # another document, which its shard keeps under the same id
     source = item.get("_source") or {}
     if isinstance(source, str):
         source = json.loads(source, parse_int=_read_int)

@@ -169,9 +169,9 @@ AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"
 """Kinds of what the same command may still do, given again."""
 
 _SENTENCES: dict[str, str] = {
-    "changed": "what it was planned by was changed",
+    "changed": "its text, or a field that decided, was changed after the plan was made",
     "missing": "it is gone already, and this archive does not hold it",
-    "canonical_changed": "what its canonical was planned by was changed",
+    "canonical_changed": "the text of its canonical, or a field that decided, was changed after the plan was made",
     "canonical_missing": "its canonical was deleted",
     "index_replaced": "its index was deleted, or replaced by another of that name",
     "conflict": "others kept changing it",

@@ -248,3 +248,15 @@ def test_a_large_number_and_nulls(server, index, simhash, plan, archive):
     change(server, index, "s0000", n=[number, None], huge=None)
     found = outcomes(simhash.apply_removal(plan, archive=archive))
     assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
+
+
+def test_a_document_with_another_routing_value_is_another_one(server, index, simhash, plan, archive):
+    """A shard keeps both under one id, and a restore would write the wrong one."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    source = sources(server, index)["b0000"]
+    server.request("DELETE", f"/{index}/_doc/b0000")
+    server.request("PUT", f"/{index}/_doc/b0000?routing=other&refresh=true", source)
+    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
+    assert sources(server, index)["b0000"] == source

@@ -355,14 +355,14 @@ def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, pla
     other = plan.with_name("other")
     for path, names in ((plan, ids[:2]), (other, ids[2:])):
         simhash.plan_removal(index, path, filter={"ids": {"values": names}}, **ALL)
-    read = apply_module.read_plan
+    read = apply_module.read_approved
 
-    def read_and_replace(path):
-        found = read(path)
+    def read_and_replace(path, **approval):
+        found = read(path, **approval)
         other.replace(plan)
         return found
 
-    monkeypatch.setattr(apply_module, "read_plan", read_and_replace)
+    monkeypatch.setattr(apply_module, "read_approved", read_and_replace)
     with pytest.raises(InvalidInputError, match=str(plan)):
         list(simhash.apply_removal(plan, archive=archive))
     assert len(sources(server, index)) == 6
