@@ -33,9 +33,8 @@ def usable_cores() -> int:
 def in_order(tasks: Sequence[Callable[[], Iterator[_T]]], threads: int) -> Iterator[_T]:
     """
     Yield what *tasks* yield, the first task's results first, while up to *threads* threads run tasks.
-
-    Few results wait at a time. An exception of a task is raised in its place. When the caller stops early, the
-    threads end at the next result of their tasks.
+    Few results wait at a time. An exception of a task is raised in its place. When the caller stops early, the threads
+    end at the next result of their tasks.
     """
     if threads <= 1 or len(tasks) <= 1:
         for task in tasks:

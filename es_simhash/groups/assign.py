@@ -1,11 +1,10 @@
 """
 Neighbours, and the rules of grouping: exact, whatever the order of arrival. Loads numpy: import lazily.
 
-Places are in canonical order, the preferred document first. ``star``: a document is canonical if no neighbour
-before it is (the lexicographically first maximal independent set); every other document joins the first
-canonical among its neighbours, so a later document never takes members from an earlier one. ``connected``: a
-group is a connected component, its first document the canonical; members need not be its neighbours. No
-requests.
+Places are in canonical order, the preferred document first. ``star``: a document is canonical if no neighbour before it
+is (the lexicographically first maximal independent set); every other document joins the first canonical among its
+neighbours, so a later document never takes members from an earlier one. ``connected``: a group is a connected
+component, its first document the canonical; members need not be its neighbours. No requests.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ _USUAL = Resources()
 class Documents:
     """
     What decides about neighbours, in canonical order; ``None`` for what does not decide.
-
     *dates* are whole numbers of one unit, or :data:`MISSING`; *per* and *texts* are numbers of values, or -1. A
     document without a value has no neighbours.
     """
@@ -69,7 +67,6 @@ class Documents:
 class Nodes:
     """
     Documents as nodes, about 150 bytes each; *span*, inclusive, is in the unit of their dates.
-
     Documents that nothing tells apart are one node, so any number of copies costs nothing. Texts are compared last.
     """
 

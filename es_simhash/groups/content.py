@@ -77,10 +77,8 @@ _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
     """
     Return the moment that a server reads from *value*, in milliseconds since 1970, or ``None``.
-
-    ``None``: the format or value is not read here. A date without a zone is in UTC, as on the server.
-    *date_format* is the ``format`` of the mapping, if it has one. *with_nanos* keeps parts of a millisecond, for
-    ``date_nanos``.
+    ``None``: the format or value is not read here. A date without a zone is in UTC, as on the server. *date_format* is
+    the ``format`` of the mapping, if it has one. *with_nanos* keeps parts of a millisecond, for ``date_nanos``.
     """
     if isinstance(value, datetime):
         value = value.isoformat()
@@ -295,9 +293,8 @@ MEMORY_BYTES = 256 * 2**20
 class TextStore:
     """
     Prepared texts: up to *memory_bytes* in memory, then in a memory-mapped temporary file.
-
-    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and
-    about 200 bytes of memory in addition.
+    Texts that are equal after normalisation are kept once. A text takes 8 bytes for each shingle or unit, and about 200
+    bytes of memory in addition.
     """
 
     def __init__(self, measure: TextMeasure = WORD_SHINGLES, *, memory_bytes: int = MEMORY_BYTES) -> None:

@@ -115,7 +115,6 @@ class Swaps:
 def _steps(below: int, free: int) -> list[tuple[int, int]]:
     """
     Return (lower bits, shift) of exchanges that together move every bit of *below* to one of *free*.
-
     All bits that move by the same shift are exchanged in one step, so large steps are taken first.
     """
     steps = []
@@ -266,9 +265,8 @@ def choose_keys(
 ) -> list[int]:
     """
     Return the keys that find all near pairs of distinct *values* at the least estimated cost.
-
-    The same values in the same order always get the same keys. *count*: how many fingerprints there are, if
-    *values* are a random sample of them.
+    The same values in the same order always get the same keys. *count*: how many fingerprints there are, if *values*
+    are a random sample of them.
     """
     costs = costs or IN_MEMORY
     count = len(values) if count is None else count

@@ -82,11 +82,10 @@ def pairs(
 ) -> Flow[None]:
     """
     Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
-
-    A document that both names reach makes no pair with itself. By default texts are not compared; where they are,
-    a document whose text cannot be read makes no pair. Of *request* only max_distance, preset and verify count.
-    Memory: about 100 bytes a document, and where texts are compared the shingles of those that have a candidate,
-    in a temporary file beyond 256 MiB.
+    A document that both names reach makes no pair with itself. By default texts are not compared; where they are, a
+    document whose text cannot be read makes no pair. Of *request* only max_distance, preset and verify count. Memory:
+    about 100 bytes a document, and where texts are compared the shingles of those that have a candidate, in a temporary
+    file beyond 256 MiB.
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 

@@ -86,9 +86,8 @@ class GroupLookups:
     def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
         """
         Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
-
-        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete
-        even then is returned and marked so; a refusal for another reason raises.
+        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
+        then is returned and marked so; a refusal for another reason raises.
         """
         subject = self._subject
         if not isinstance(answer, Exception):
@@ -163,11 +162,10 @@ def read_touched(
 ) -> Flow[None]:
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
-
-    These are the documents connected with them, or with documents that lost their canonical, by steps of
-    max_distance, or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its
-    members may belong elsewhere now. Groups lie within such connected components, so grouping these documents alone
-    gives the same as grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
+    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
+    or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its members may belong
+    elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
+    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
@@ -250,7 +248,6 @@ def lost_canonicals(
 ) -> Flow[list[str]]:
     """
     Return the ids that documents name as their canonical, and that are missing or no canonicals.
-
     With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
     """
     lost: list[str] = []
@@ -334,7 +331,6 @@ def fetch_contents(
 ) -> Flow[dict[Key, Content]]:
     """
     Return what each *wanted* document is compared by, without documents that are gone.
-
     Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
     """
     found: dict[Key, Content] = {}

@@ -165,17 +165,15 @@ def reconcile(
 ) -> Flow[Reconciled]:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
-
     With *regroup*, the change is recorded first, and the new grouping last, when every document is rewritten. In
-    between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids*
-    (at most some thousand), only groups are judged that documents grouped since then, or with these ids, may have
-    changed; without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index
-    records a grouping. Duplicates of *leave* stay as they are; the others are grouped without them. Stale
-    ``contained_in`` tags are removed: with *ids* those that name one of them, with *since* none.
-
-    Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200
-    of them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for
-    every 500 documents to change. With passages, the tags are read, and the texts of both documents of each.
+    between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
+    most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
+    without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
+    grouping. Duplicates of *leave* stay as they are; the others are grouped without them. Stale ``contained_in`` tags
+    are removed: with *ids* those that name one of them, with *since* none.
+    Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
+    them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
+    documents to change. With passages, the tags are read, and the texts of both documents of each.
     """
     query = _changed(Fields(context.prefix), since, ids)
     if regroup and query is not None:
@@ -367,10 +365,9 @@ def untag_stale(
 ) -> Flow[tuple[int, list[Failure]]]:
     """
     Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
-
     The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
-    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250
-    a search of the texts of both documents.
+    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250 a
+    search of the texts of both documents.
     """
     if all(each.passages is None for each in resolved.each.values()):
         return 0, []

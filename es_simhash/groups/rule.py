@@ -26,7 +26,6 @@ Canonical: TypeAlias = str | Sequence[str]
 class OrderKey:
     """
     One key of a canonical order.
-
     *kind*: ``"preference"`` compares values of a keyword field, ``"field"`` a date or number. *values* has the
     preferred one first; ``"*"`` stands for all that are not named.
     """
@@ -150,12 +149,10 @@ GROUPING_KEY = "grouping"
 class Grouping:
     """
     How the documents of an index are grouped.
-
-    Two documents are neighbours if their distance is at most max_distance and, where these are given, both
-    present texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and
-    both have dates *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under
-    ``"connected"`` chains count. *order*: keys for :func:`~es_simhash.groups.rule.parse_key` that choose the
-    canonical; the id decides last.
+    Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
+    texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
+    *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under ``"connected"`` chains
+    count. *order*: keys for :func:`~es_simhash.groups.rule.parse_key` that choose the canonical; the id decides last.
     """
 
     rule: Rule = "star"
@@ -200,9 +197,8 @@ class Grouping:
     def to_dict(self) -> dict[str, Any]:
         """
         Return the plain JSON values for ``_meta``.
-
-        A similarity of another measure than the usual one is an object: versions that know of no other measure expect
-        a number there, and refuse the index.
+        A similarity of another measure than the usual one is an object: versions that know of no other measure expect a
+        number there, and refuse the index.
         """
         is_usual = self.measure == WORD_SHINGLES
         return {
@@ -334,10 +330,8 @@ def choose_grouping(
 ) -> Grouping:
     """
     Return the grouping that applies: the recorded one, else the request completed by the defaults.
-
-    *has_texts*: whether every index concerned records its text fields; then texts are compared by default.
-    *may_differ* allows a request other than the record: for a dry run, which writes nothing, and to group an
-    index anew.
+    *has_texts*: whether every index concerned records its text fields; then texts are compared by default. *may_differ*
+    allows a request other than the record: for a dry run, which writes nothing, and to group an index anew.
     """
     has_texts = bool(settings.text_fields) if has_texts is None else has_texts
     request.check_scheme(settings)

@@ -1,8 +1,7 @@
 """
 Reads the grouping of an index from its mapping, records it once, and records a change in progress.
 
-All writers of an index use the grouping that the first of them recorded. ``reconcile_flow`` rewrites
-documents.
+All writers of an index use the grouping that the first of them recorded. ``reconcile_flow`` rewrites documents.
 """
 
 from __future__ import annotations
@@ -95,10 +94,9 @@ def settle_grouping(
 ) -> Flow[Grouping]:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
-
-    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only
-    for operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a
-    change to what is requested; :func:`finish_regrouping` ends it.
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only for
+    operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a change to
+    what is requested; :func:`finish_regrouping` ends it.
     """
     settings = agree(resolved, context)
     for name in resolved.each:
@@ -167,7 +165,6 @@ def check_recorded(
 ) -> Flow[None]:
     """
     Raise if the mappings of *index* do not record *grouping* now. Costs one request.
-
     *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
     """
     resolved = yield from resolve_index(context, index)
@@ -260,9 +257,8 @@ def _is_plain(node: Mapping[str, Any]) -> bool:
 def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """
     Return how *mapping* maps *field*, a path that may end with a multi-field; empty where it does not.
-
-    If the field is below a nested object or one that is not enabled, no search of documents reaches it, and the
-    mapping of that object is returned.
+    If the field is below a nested object or one that is not enabled, no search of documents reaches it, and the mapping
+    of that object is returned.
     """
     node: Mapping[str, Any] = mapping
     for part in field.split("."):

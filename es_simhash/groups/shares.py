@@ -28,9 +28,7 @@ _MOST_HALVINGS = 8
 def sort_places(values: Fingerprints) -> tuple[Fingerprints, Places]:
     """
     Return *values* sorted, and the place of each before; equal ones in the order of their places.
-
-    Numbers that pack the first bits and the place sort several times as fast as places; ties are put in order
-    after.
+    Numbers that pack the first bits and the place sort several times as fast as places; ties are put in order after.
     """
     if not len(values):
         return values.copy(), np.empty(0, np.int64)
@@ -90,7 +88,6 @@ STEP = 1 << 17
 class Join:
     """
     One join of the distinct *values*: the one of key *number* among *keys*, which are masks.
-
     *before*: keys of an enclosing join and those before it; a pair that agrees in one of them is yielded there.
     """
 
@@ -177,11 +174,9 @@ def share_joins(
 ) -> list[Share]:
     """
     Return functions that together yield every pair of distinct *values* within *max_distance* once.
-
     Called in order they yield the same pairs in the same order, however many they are. Each sorts at most *most*
-    fingerprints, 8 bytes each; a section, which has equal first bits of the key, is never divided, even if
-    larger. *bits* may differ, the most significant first. *before*: keys; a pair that agrees in one of them is
-    left out.
+    fingerprints, 8 bytes each; a section, which has equal first bits of the key, is never divided, even if larger.
+    *bits* may differ, the most significant first. *before*: keys; a pair that agrees in one of them is left out.
     """
     bits = list(range(BITS - 1, -1, -1)) if bits is None else bits
     keys = choose_keys(values, bits, max_distance)
@@ -268,11 +263,10 @@ _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 class Routes:
     """
     The shares of a set of fingerprints, numbered from *first*.
-
-    *keys* are masks; ``[0]``: all are compared with all. *before*: keys of earlier joins; a pair that agrees in
-    one comes out there. *parts*: into how many sections each join is cut, by the first bits of its key; without
-    keys, the number of chunks. *hot*: for each join, key values that too many fingerprints have, and the routes
-    that divide these further.
+    *keys* are masks; ``[0]``: all are compared with all. *before*: keys of earlier joins; a pair that agrees in one
+    comes out there. *parts*: into how many sections each join is cut, by the first bits of its key; without keys, the
+    number of chunks. *hot*: for each join, key values that too many fingerprints have, and the routes that divide these
+    further.
     """
 
     max_distance: int
@@ -361,7 +355,6 @@ def plan_routes(
 ) -> Routes:
     """
     Return the shares for *count* distinct fingerprints; a bad *sample* makes them uneven, never wrong.
-
     *sample* is random. *before*: keys; a pair that agrees in one of them is left out.
     """
     keys = choose_keys(sample, list(bits), max_distance, count=count, costs=COSTS)

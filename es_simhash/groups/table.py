@@ -67,7 +67,6 @@ class Row:
 class Table:
     """
     Collects what *grouping* needs from hits; ``None`` where documents are not grouped.
-
     *dates*: which of the fields that it reads are dates. *text_fields*, by name of the index: for the order
     ``"longest"``.
     """
@@ -282,7 +281,6 @@ class Table:
     def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
         """
         Yield (place, place, distance) of every pair within *max_distance*, each once, the first place the smaller.
-
         *split*: only pairs of a place before it and one from it on.
         """
         fingerprints, resources = self._columns()["fingerprint"], self._resources
@@ -303,7 +301,6 @@ _MOST_SHARED = 1_000
 class Texts:
     """
     The texts of documents as far as they were read; the arrays have a row for each place.
-
     *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read, *lengths* in
     characters are 0. *unread* counts the texts that were asked for and could not be read.
     """

@@ -68,7 +68,6 @@ def _identify(name: str) -> dict[str, Any]:
 class Position:
     """
     How far an ingest has got: *line*, from 1, of the *file* at that place, from 0, is the last one dealt with.
-
     *lines*: number of lines dealt with, of all files together. *counts*: documents by outcome.
     """
 
@@ -83,7 +82,6 @@ class Position:
 class IngestCheckpoint:
     """
     The checkpoint of one ingest; if the file exists, the ingest continues where it says.
-
     *purpose*: the options that decide what is written. A checkpoint with others, or with other or changed *files*, is
     refused by InvalidInputError. Without *files* the documents are the caller's, and are taken to be the same.
     """
@@ -174,7 +172,6 @@ class IngestCheckpoint:
 class WrittenBefore:
     """
     The documents that may have been written after the place that the checkpoint records.
-
     *left*: how many more of them there may be; 0 if no search is needed, or the indices may not be read.
     """
 

@@ -1,9 +1,8 @@
 """
 Finds the documents of a batch that add nothing to another document, before the batch is decided.
 
-Order: refresh, if this run wrote documents that may count; search by shared terms of passages; compare texts
-by ``passages.contained``; compare the batch in memory. Once it is written, the texts of its containers are
-read again.
+Order: refresh, if this run wrote documents that may count; search by shared terms of passages; compare texts by
+``passages.contained``; compare the batch in memory. Once it is written, the texts of its containers are read again.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.groups.content import Content, compare_contents
 from es_simhash.groups.read_flow import fetch_compared, read_content
 from es_simhash.groups.settings_flow import refuse_untaggable
 from es_simhash.ingest.item import Container, Item
 from es_simhash.ingest.source_flow import GroupedIngest, WriteTarget
+from es_simhash.lookup.find_many_flow import refusal
 from es_simhash.lookup.verify_flow import FETCH
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit, text_or_none
@@ -72,7 +72,6 @@ def check_containers(context: Context, index: str, target: WriteTarget, *, is_ta
 class ContainedLookup:
     """
     The lookups of one ingest, batch after batch, for documents that add nothing to another one.
-
     *bound*: smallest share of a text that stands in another one. Only ``per`` and ``within`` keep documents apart.
     """
 
@@ -83,7 +82,7 @@ class ContainedLookup:
         self._bound = bound
         self._apart = replace(ingest.grouping, similarity=None)
         self._text_fields = ingest.text_fields
-        self._is_skipping = ingest.policy == "skip"
+        self._is_skipping = ingest.options.on_duplicate == "skip"
         self._patience = Patience(ATTEMPTS)
         # Of what this run wrote since the last refresh: ids, terms, and whether something is not known.
         self._written: set[str] = set()
@@ -116,11 +115,9 @@ class ContainedLookup:
     def apply(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
         Return *items*, of which those that add nothing have a tag, or no operation any more.
-
-        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts;
-        a refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
-        busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says
-        so.
+        Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts; a
+        refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
+        busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says so.
         """
         asked: list[_Asked] = yield Compute(self._questions, (items,))
         if not asked:
@@ -155,9 +152,8 @@ class ContainedLookup:
     def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
         """
         Return *items* of a written batch, without containers from it that the index does not have.
-
-        The index has one if the same id has the same text there: the server may have refused it, or a pipeline
-        changed it. Cost: a refresh and searches of these texts, where there are any.
+        The index has one if the same id has the same text there: the server may have refused it, or a pipeline changed
+        it. Cost: a refresh and searches of these texts, where there are any.
         """
         used = {each.container_position for each in items if each.container_position is not None}
         containers = {
@@ -225,13 +221,13 @@ class ContainedLookup:
             answers: list[Mapping[str, Any]] = (yield call)["responses"]
             for each in answers:
                 if "error" in each and not is_passing(each.get("status")):
-                    raise _refusal(each)
+                    raise refusal(each, "a lookup of passages")
             return answers
 
         answers = yield from retry(send, is_done=_are_whole, patience=self._patience)
         for each in answers:
             if "error" in each:
-                raise _refusal(each)
+                raise refusal(each, "a lookup of passages")
         return answers
 
     def _body(self, asked: _Asked) -> dict[str, Any]:
@@ -326,13 +322,6 @@ def _by_id(key: Key) -> tuple[str, str]:
 
 def _are_whole(answers: Sequence[Mapping[str, Any]]) -> bool:
     return not any("error" in each or find_gaps(each) for each in answers)
-
-
-def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
-    error, status = answer["error"], answer.get("status", 0)
-    return SearchFailedError(
-        f"the server refused a lookup of passages with status {status}: {error}", status=status, error=error
-    )
 
 
 def _keys(answer: Mapping[str, Any], changing: Collection[str]) -> list[Key]:

@@ -119,12 +119,10 @@ class Uncompared:
 class Decision:
     """
     The decision about a draft.
-
-    *group*: id of the canonical, of the draft itself if it is one. *distance*: to that canonical, in bits;
-    ``None`` if its fingerprint is not known. *leader*: the document that it duplicates, or the first that it
-    replaces; *similarity* is to that one, if computed. *blockers*: positions of documents in flight that hide a
-    near one: the decision stands only if they are written. *at*: milliseconds since 1970, later than that of each
-    document it replaces.
+    *group*: id of the canonical, of the draft itself if it is one. *distance*: to that canonical, in bits; ``None`` if
+    its fingerprint is not known. *leader*: the document that it duplicates, or the first that it replaces; *similarity*
+    is to that one, if computed. *blockers*: positions of documents in flight that hide a near one: the decision stands
+    only if they are written. *at*: milliseconds since 1970, later than that of each document it replaces.
     """
 
     verdict: Verdict
@@ -179,7 +177,6 @@ class Decider:
     ) -> Decision:
         """
         Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
-
         *found*: documents within max_distance that a search shows, the preferred one first. *canonicals*, for
         ``connected``: fingerprints of canonicals that are not near, by id. *now*: milliseconds since 1970; many
         documents may share it.
@@ -195,10 +192,8 @@ class Decider:
     def _moment(self, draft: Document, replaced: Sequence[Document], now: int) -> int:
         """
         Return when *draft* is grouped: after what it replaces, so that the index shows the writing order.
-
-        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before
-        the moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later
-        moment.
+        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
+        moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
         """
         self._latest = max(now, self._latest)
         for id_ in (draft.id, *(each.group for each in replaced)):

@@ -50,10 +50,9 @@ class Asked:
 class Existing:
     """
     The documents near those of one batch, as searches show them.
-
-    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first.
-    *canonicals*, for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a
-    lookup is incomplete.
+    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
+    for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
+    incomplete.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
@@ -81,7 +80,7 @@ class ExistingLookup:
             ingest.settings,
             max_distance=ingest.grouping.max_distance,
             canonicals_only=ingest.grouping.rule == "star",
-            source=callable(ingest.policy),
+            source=callable(ingest.options.on_duplicate),
         )
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"

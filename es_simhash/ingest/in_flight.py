@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 class Document:
     """
     A document that is decided about, or that another may duplicate, in the index or in flight.
-
     *fingerprint*: ``None``, nothing is near it. *group*: id of its canonical, of the document itself if it is one;
     empty before the decision. *position*: among the documents given, from 0; ``None`` for one that a search showed.
     *source*: only where the policy wants to see it. *content*: ``None`` where only distances count. *at*: when it was
     grouped, in milliseconds since 1970; 0 if never. *must_write*: an update, or written already: it cannot be skipped.
-
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
     One object for each document, because Python's garbage collector looks at all of them again and again.
     """
@@ -145,7 +143,6 @@ class InFlight:
     def foresee(self, fingerprints: Sequence[int]) -> None:
         """
         Prepare :meth:`find` for *fingerprints*, many at once, which is much faster than one by one.
-
         Documents with one of these fingerprints that are added in between are found too.
         """
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
@@ -186,7 +183,6 @@ class InFlight:
     ) -> Iterator[tuple[int, Document]]:
         """
         Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
-
         *blockers* gets the positions of documents that hide others within max_distance. *apart_from* is an id: neither
         this document nor the members of its group are found.
         """

@@ -26,7 +26,6 @@ from es_simhash.ingest.source_flow import (
     Batch,
     GroupedIngest,
     IngestOptions,
-    IngestSizes,
     Source,
     WriteTarget,
     check_indices,
@@ -45,8 +44,6 @@ from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes
 
-_SIZES = IngestSizes()
-
 
 @reads_primaries
 def ingest(
@@ -55,16 +52,14 @@ def ingest(
     documents: Iterable[Any] | Feed[Any],
     options: IngestOptions,
     *,
-    sizes: IngestSizes = _SIZES,
     dry_run: bool = False,
 ) -> Flow[None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
-
     Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
-    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every
-    500, not at the same time as others, and searches of the texts that share passages with them. A dry run refuses
-    what is refused before the first document, and takes none.
+    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every 500,
+    not at the same time as others, and searches of the texts that share passages with them. A dry run refuses what is
+    refused before the first document, and takes none.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
@@ -73,25 +68,21 @@ def ingest(
         resolved = yield from resolve_index(context, index)
         target = WriteTarget(resolved, agree(resolved, context))
         if options.on_duplicate is not None:
-            yield from _choose_grouping(context, index, target, options.on_duplicate, options, record=False)
+            yield from _choose_grouping(context, index, target, options, record=False)
         return
     target = yield from find_write_target(context, index)
     with ExitStack() as stack:
         saved = yield from _open_checkpoint(context, index, options)
         if saved is not None:
             stack.callback(saved.close)
-        source = Source(
-            index, documents, target=target, options=options, prefix=context.prefix, sizes=sizes, saved=saved
-        )
+        source = Source(index, documents, target=target, options=options, prefix=context.prefix, saved=saved)
         stack.callback(source.close)
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
             yield from check_shards(index)
         else:
             total = length_hint(documents)
-            grouper = yield from _make_grouper(
-                context, index, target, source, options.on_duplicate, options, sizes, total
-            )
+            grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, total)
             yield from grouper.lookup.prepare()
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved, saved)
@@ -122,31 +113,30 @@ def _make_grouper(
     source: Source,
     policy: OnDuplicate,
     options: IngestOptions,
-    sizes: IngestSizes,
     total: int,
 ) -> Flow[_Grouper]:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
-    mappings, grouping = yield from _choose_grouping(context, index, target, policy, options, record=True)
+    mappings, grouping = yield from _choose_grouping(context, index, target, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     ingest = GroupedIngest(
         context,
         index,
         target.settings,
         options,
-        policy,
         Decider(grouping, policy),
         TextFields(target.resolved.text_fields, source.text_fields),
         source.reader,
         is_updatable=not any(map(find_source_faults, mappings.values())),
     )
     contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
-    return _Grouper(ingest, ExistingLookup(ingest, total), contained, sizes)
+    return _Grouper(ingest, ExistingLookup(ingest, total), contained)
 
 
 def _choose_grouping(
-    context: Context, index: str, target: WriteTarget, policy: OnDuplicate, options: IngestOptions, *, record: bool
+    context: Context, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
 ) -> Flow[tuple[Mapping[str, Mapping[str, Any]], Grouping]]:
     """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
+    policy = options.on_duplicate
     mappings = yield from read_source_modes(index, target.resolved.mappings)
     refuse_hidden_groups(mappings, prefix=context.prefix)
     if policy not in ("tag", "skip"):
@@ -171,7 +161,6 @@ class _Grouper:
     ingest: GroupedIngest
     lookup: ExistingLookup
     contained: ContainedLookup | None
-    sizes: IngestSizes
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
         if self.contained is not None:
@@ -179,7 +168,7 @@ class _Grouper:
         at = yield Compute(now)
         yield Compute(decide_items, (self.ingest.decider, items, existing, self.ingest.prefix, at))
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight, sizes = self.ingest.decider.in_flight, self.sizes
+        in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
         if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
             yield from self.lookup.prepare()
             in_flight.forget_settled()

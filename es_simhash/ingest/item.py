@@ -163,14 +163,13 @@ class Container(Record):
 class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
-
-    The steps up to its outcome fill it in; ``settle_flow``, which compares before and after, makes copies.
-    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is
-    not written because of *container*. *problem*: of a document that is written anyway. *container*: the document
-    to which it adds nothing; *container_position*, if that is of the same batch. *withheld*: the operation not
-    sent because of a container of the same batch; it is sent if that one is not written. *weight*: about how many
-    characters it takes in a request. *part*: what was read of it, until it has its fields. *upsert*: of an update, the
-    document that the server creates where there is none to update.
+    The steps up to its outcome fill it in; ``settle_flow``, which compares before and after, makes copies. *position*:
+    among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is not written
+    because of *container*. *problem*: of a document that is written anyway. *container*: the document to which it adds
+    nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a
+    container of the same batch; it is sent if that one is not written. *weight*: about how many characters it takes in
+    a request. *part*: what was read of it, until it has its fields. *upsert*: of an update, the document that the
+    server creates where there is none to update.
     """
 
     position: int
@@ -245,7 +244,6 @@ class Item:
 def content_id(document: Any, prefix: str) -> str:
     """
     Return an id made only of the content of *document*, so that writing it again adds nothing.
-
     128 bits of the SHA-256 of its JSON, keys sorted, without the fingerprint fields; 32 hex digits.
     """
     own = without_fingerprint(document, prefix=prefix) if isinstance(document, Mapping) else document
@@ -264,9 +262,8 @@ def make_draft(
 ) -> Document | None:
     """
     Return the draft of the document of *operation*, which gets an id if it has none.
-
-    An update that does not change the fingerprint has no draft. A delete has one without a fingerprint, so that
-    the document is no longer taken for a canonical. *reader*: ``None`` where only distances count.
+    An update that does not change the fingerprint has no draft. A delete has one without a fingerprint, so that the
+    document is no longer taken for a canonical. *reader*: ``None`` where only distances count.
     """
     fingerprint, is_decided = _fingerprint_of(operation, prefix)
     if not is_decided:
@@ -335,9 +332,8 @@ def put_decision(
 ) -> Operation:
     """
     Return *operation* with the group fields of *decision*; those that came with it are dropped.
-
-    The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it
-    is written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
+    The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it is
+    written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
     body = operation.body
     if operation.kind == "delete" or not isinstance(body, (dict, Mapping)):

@@ -179,7 +179,6 @@ class Settlement:
     def _operation(self, item: Item, *, is_created: bool) -> Operation | None:
         """
         Return the operation for a document that was decided again.
-
         An ``upsert`` that *is_created* is written whole, because in an update the server rewrites its numbers.
         """
         draft, decision, written = item.draft, item.decision, item.outcome

@@ -52,10 +52,9 @@ class WriteTarget:
 def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     """
     Return where a write to *index* goes, after fingerprint fields were added where they can be.
-
-    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one
-    more for an alias over indices with different text fields. Raises also if a rollover would create an index
-    without the fields.
+    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one more for
+    an alias over indices with different text fields. Raises also if a rollover would create an index without the
+    fields.
     """
     resolved = yield from resolve_index(context, index)
     resolved = yield from prepare_targets(context, index, resolved)
@@ -94,6 +93,20 @@ OpType = Literal["index", "create"]
 OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
 _TELLING = frozenset({"action", "canonical", "format"})
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSizes:
+    """
+    Limits of a batch, and of the memory in flight.
+    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is refreshed, so
+    that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the texts of these
+    documents, where texts are compared.
+    """
+
+    characters: int = 4_000_000
+    in_flight: int = 100_000
+    in_flight_bytes: int = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,7 @@ class IngestOptions:
     batch: int = option(500, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)
     checkpoint: str | PathLike[str] | None = option(None, check_output)
+    sizes: IngestSizes = IngestSizes()
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -179,22 +193,6 @@ class IngestOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestSizes:
-    """
-    The sizes of batches, and the limits of the memory in flight.
-
-    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is
-    refreshed, so that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the
-    texts of these documents, where texts are compared.
-    """
-
-    documents: int = 500
-    characters: int = 4_000_000
-    in_flight: int = 100_000
-    in_flight_bytes: int = 100_000_000
-
-
-@dataclass(frozen=True, slots=True)
 class GroupedIngest:
     """
     What the steps of an ingest know, where documents are grouped.
@@ -206,7 +204,6 @@ class GroupedIngest:
     index: str
     settings: IndexSettings
     options: IngestOptions
-    policy: OnDuplicate
     decider: Decider
     text_fields: TextFields
     reader: ContentReader | None
@@ -225,10 +222,9 @@ class GroupedIngest:
 class Batch:
     """
     Documents that go into one bulk request.
-
-    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents
-    broke off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not
-    sent too late; ``None`` if that does not matter.
+    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents broke
+    off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not sent too late;
+    ``None`` if that does not matter.
     """
 
     items: Sequence[Item]
@@ -248,7 +244,6 @@ class Source:
         target: WriteTarget,
         options: IngestOptions,
         prefix: str,
-        sizes: IngestSizes,
         saved: IngestCheckpoint | None = None,
     ) -> None:
         self._index = index
@@ -258,7 +253,6 @@ class Source:
         self.reader: ContentReader | None = None
         self._prefix = prefix
         self._options = options
-        self._sizes = sizes
         self._saved = saved
         self._position = self._done = saved.position.line if saved else 0
         self._problems: dict[int, str] = {}
@@ -282,7 +276,7 @@ class Source:
             on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
-            batch=sizes.documents,
+            batch=options.batch,
             prepare=self._prepare,
             hand_on=self._finished,
         )
@@ -290,7 +284,6 @@ class Source:
     def take(self, due: float | None = None) -> Batch:
         """
         Return the next batch.
-
         With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
         first document came, whichever is earlier.
         """
@@ -303,7 +296,7 @@ class Source:
                     return self._batch(items)
                 items.append(item)
                 characters += item.weight
-                if len(items) >= self._sizes.documents or characters >= self._sizes.characters:
+                if len(items) >= self._options.batch or characters >= self._options.sizes.characters:
                     return self._batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
             return self._batch(items, error, is_last=True)
@@ -322,7 +315,7 @@ class Source:
         if isinstance(documents, Feed):
             feed = documents
         else:
-            feed = self._feed = read_in_background(documents, Feed(most=self._sizes.documents))
+            feed = self._feed = read_in_background(documents, Feed(most=self._options.batch))
         while (found := feed.take(self._wait_until())) is not None:
             if not found:
                 yield PAUSE

@@ -168,7 +168,6 @@ def fingerprint_actions(
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Do the work of :func:`with_fingerprints`.
-
     *prepare* returns an object like :class:`Prepared` for an action; *hand_on* is called with what its ``finish``
     returns, and returns what is yielded.
     """

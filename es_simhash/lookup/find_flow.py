@@ -10,17 +10,16 @@ from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import BLOCK_BITS, BLOCKS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
+from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.lookup.near_dups import NearDups, held_fingerprints
 from es_simhash.lookup.options import LookupOptions, check_complete, effective_distance, usable_limits
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan, make_plan
-from es_simhash.lookup.query import build_query_of
+from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
 from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings, send_confirmed, with_settings
+from es_simhash.mapping.resolve_flow import read_index_settings, with_settings
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, document_key, status_of
@@ -31,9 +30,8 @@ def find(
 ) -> Flow[NearDups]:
     """
     Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
-
-    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index,
-    one request for its mapping, and beyond distance 2 two for its size.
+    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
+    request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -116,9 +114,8 @@ def scan(
 ) -> Flow[None]:
     """
     Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
-
-    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the
-    nearest are known only at the end.
+    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
+    are known only at the end.
     """
     check_index(index)
     check_question(text, fingerprint)
@@ -143,7 +140,6 @@ def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tu
     return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))
 
 
-PAGE_BY_ID = 500
 # One id may stand in several indices, and in several shards of one.
 COPIES = 100
 
@@ -156,13 +152,10 @@ def check_id(id: str) -> None:
 def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> Flow[NearDups]:
     """
     Return the near-duplicates of the document *id* of *index*, without the document itself.
-
-    If several documents have that id, the one with the caller's routing value is meant, else all of them. The
-    routing value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is
-    raised if there is no such document, it has no fingerprint, or the documents of that id have different ones.
-
-    Cost: one search up to distance 3 in one index whose candidates fit on a page; else one for the document's
-    fingerprint, then as :func:`find`.
+    If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
+    value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is raised if there is
+    no such document, it has no fingerprint, or the documents of that id have different ones.
+    Cost: one search for the document's fingerprint, then as :func:`find`.
     """
     check_index(index)
     check_id(id)
@@ -181,9 +174,6 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
 def _find_unverified(
     context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
 ) -> Flow[NearDups]:
-    found = yield from _find_at_once(context, index, id, routing, settings, options)
-    if found is not None:
-        return found
     itself, gaps = yield from _read_stored(context, index, id, routing)
     if not itself:
         check_whole(gaps)
@@ -205,7 +195,6 @@ def _find_unverified(
 def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
     """
     Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
-
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
     fingerprint.
     """
@@ -234,82 +223,6 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
 
     gaps = yield from read_each(index, body, hits.extend, page=COPIES)
     return meant_hits(hits, routing), gaps
-
-
-def _find_at_once(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
-) -> Flow[NearDups | None]:
-    """Return the answer of a search that takes the block terms from the document itself; ``None`` where that fails."""
-    max_distance = effective_distance(settings, options)
-    hits = yield from _search_by_id(context, index, id, routing, settings, options)
-    if hits is None:
-        return None
-    copies = [hit for hit in hits if hit["_id"] == id]
-    itself = meant_hits(copies, routing)
-    # The filter does not apply to copies that are not meant: the search found them by their id.
-    if not itself or len(itself) < len(copies) or not all(map(_has_all_terms, itself)):
-        return None
-    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
-    others = [hit for hit in hits if hit["_id"] != id]
-    near_dups = rescore(others, fingerprint, max_distance=max_distance, prefix=context.prefix, size=options.size)
-    plan = make_plan(max_distance, (0,))  # what the terms lookup amounts to
-    return NearDups(
-        tuple(near_dups),
-        scheme=settings.scheme,
-        max_distance=max_distance,
-        plan=plan,
-        candidates=len(others),
-        recorded_distance=settings.max_distance,
-    )
-
-
-def _search_by_id(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
-) -> Flow[Hits | None]:
-    """
-    Return the document *id* and the candidates for it, by one search that names the document.
-
-    ``None`` if one search cannot answer: the distance is too large, the caller gives a plan, *index* is more than
-    one plain name, the server refuses, shards do not answer, the page is full, or a hit has no fingerprint.
-    """
-    max_distance = effective_distance(settings, options)
-    is_plain = isinstance(index, str) and not set(index) & set("*?,:<")
-    if max_distance > LOOKUP_BY_ID_DISTANCE or not is_plain or options.plan is not None:
-        return None
-    body = build_query_of(
-        id,
-        index=str(index),
-        max_distance=max_distance,
-        filter=options.filter,
-        exclude_ids=options.exclude_ids,
-        prefix=context.prefix,
-        size=PAGE_BY_ID,
-        source=options.source,
-        routing=routing,
-    )
-    try:
-        call = Call("search", {"index": index, "body": body})
-        answer = yield from send_confirmed(context, index, call, settings=settings)
-    except Exception as error:
-        # An alias of several indices or a data stream cannot be asked for a document by id.
-        if status_of(error) not in (400, 404, 500):
-            raise
-        return None
-    hits: Hits = answer["hits"]["hits"]
-    name = Fields(context.prefix).fingerprint
-    if find_gaps(answer) or len(hits) == PAGE_BY_ID or not all(held_fingerprints(hit, name) for hit in hits):
-        return None
-    return hits
-
-
-def _has_all_terms(hit: Mapping[str, Any]) -> bool:
-    """
-    Return whether the block terms that the server looked up are those of the fingerprint in *hit*.
-
-    The server takes the terms from the stored document: its latest version, found by routing, read from ``_source``. A
-    search may see an older version, the routing may be missing, and ``_source`` may lack the fields.
-    """
-    return len(set(hit.get("matched_queries", ()))) == BLOCKS
 
 
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
@@ -343,10 +256,9 @@ def index_stats(
 ) -> Flow[IndexStats | None]:
     """
     Return the size and skew of *index*, or ``None`` if a lookup does not need them.
-
-    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where
-    the size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a
-    million random fingerprints are assumed.
+    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
+    size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
+    random fingerprints are assumed.
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
         return None
@@ -403,10 +315,9 @@ def _repeated(terms: Sequence[str]) -> list[str]:
 def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
     """
     Return the mean length of the posting lists of *terms*, one term for each sampled document.
-
-    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is
-    repeated among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents
-    out of 40 may be that of a twentieth of the index, or of these two only.
+    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is repeated
+    among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents out of 40 may
+    be that of a twentieth of the index, or of these two only.
     """
     rest = len(set(terms)) - len(alone)
     ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0

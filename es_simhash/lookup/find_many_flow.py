@@ -47,9 +47,8 @@ class Bundle:
     def share(self, answer: Any) -> list[Any]:
         """
         Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
-
-        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no
-        readable fingerprint. A bundle of one question returns the answer unchanged, also an exception.
+        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no readable
+        fingerprint. A bundle of one question returns the answer unchanged, also an exception.
         """
         if len(self.questions) == 1:
             return [answer]
@@ -143,13 +142,11 @@ def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None
 def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
-
-    A question that could not share a search gets a search for itself. A multi-search that is too large, or too
-    much for the server now, is sent in halves. If the whole request is refused for another reason, the client's
-    exception is raised.
-
-    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It
-    is renewed when all answers are complete, so that a missing shard is not waited for in every batch.
+    A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
+    the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
+    raised.
+    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It is
+    renewed when all answers are complete, so that a missing shard is not waited for in every batch.
     """
     patience = patience or Patience(attempts=1)
     questions = batch.questions
@@ -227,16 +224,17 @@ def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
     if "error" not in answer:
         return (yield from read_answer(question, answer))
     if answer.get("status") in _FINAL:
-        return _refusal(answer)
+        return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
     question.adapt(answer["error"])
     return (yield from search(question))
 
 
-def _refusal(answer: Mapping[str, Any]) -> SearchFailedError:
+def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
+    """Return the error that says that the server refused one search of several."""
     error, status = answer["error"], answer.get("status", 0)
     cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    said = f"the server refused this search with status {status}: {cause}"
+    said = f"the server refused {what} with status {status}: {cause}"
     return SearchFailedError(said, status=status, error=error)
 
 
@@ -252,10 +250,9 @@ def find_many(
     request: LookupRequest | None = None,
 ) -> Flow[list[Outcome]]:
     """
-    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order.
-    Cost: one multi-search for every 100 lookups, or one lookup after another if each has hundreds of candidates;
-    with fingerprints in memory, one search for every 1,000 lookups. Memory: what is found, and the candidates of
-    so many lookups.
+    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order. Cost: one multi-search
+    for every 100 lookups, or one lookup after another if each has hundreds of candidates; with fingerprints in memory,
+    one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
     yield from stream_many(context, index, texts, fingerprints, options, request, results=results)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
+from es_simhash.lookup.find_flow import nothing_for
 from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
 from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
@@ -69,7 +70,6 @@ def _is_settled(answer: Mapping[str, Any]) -> bool:
 class Snapshot:
     """
     The fingerprints of the documents of an index, as they were at one point in time.
-
     Cost: one search for each 45,000 documents.
     """
 
@@ -259,7 +259,6 @@ class MemoryLookups:
     def prepare(self, subject: Subject) -> Flow[None]:
         """
         Read the fingerprints of *subject* if that pays now, or if the caller demands it.
-
         If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
         SettingsChanged is raised in any case.
         """
@@ -327,10 +326,8 @@ class MemoryLookups:
 
 def _nothing_for(subject: Subject) -> NearDups:
     """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
-    distance = effective_distance(subject.settings, subject.options)
-    recorded = subject.settings.max_distance
-    plan = make_plan(distance, ())
-    return NearDups(scheme=subject.settings.scheme, max_distance=distance, plan=plan, recorded_distance=recorded)
+    nothing = nothing_for(subject.settings, subject.options)
+    return replace(nothing, plan=make_plan(nothing.max_distance, ()))
 
 
 def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:

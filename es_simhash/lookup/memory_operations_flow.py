@@ -41,10 +41,9 @@ _Range = TypeVar("_Range")
 class Page(Generic[_Range]):
     """
     What one search has shown of the range *asked*.
-
-    *fingerprints*: those that it showed; ``None`` without a whole answer, which is *is_refused*.
-    *again*: ranges to search now: the same range, or the rest of one that has too many fingerprints.
-    *last*: the last operation shown, if operations are read; -1 for none.
+    *fingerprints*: those that it showed; ``None`` without a whole answer, which is *is_refused*. *again*: ranges to
+    search now: the same range, or the rest of one that has too many fingerprints. *last*: the last operation shown, if
+    operations are read; -1 for none.
     """
 
     asked: _Range
@@ -71,7 +70,6 @@ def broken_query(fields: Fields, *, by_number: bool = False) -> dict[str, Any]:
 def read_aggregations(answer: Mapping[str, Any], kind: ResidentFault) -> Mapping[str, Any] | None:
     """
     Return the aggregations of an *answer*; ``None`` if the server was busy or shards did not answer.
-
     ResidentError of this *kind* is raised if the search was refused for another reason.
     """
     if "error" in answer and not is_passing(answer.get("status", 0)):
@@ -124,9 +122,8 @@ def read_ranges(
 ) -> Flow[list[Page[_Range]]]:
     """
     Search *ranges*, a few at once, and return what was shown; answers are taken while the server searches.
-
-    *take*: makes pages of ranges and the answers to their requests, which may be exceptions; it does not run on
-    the event loop. *patience*: how long to repeat what has no whole answer, before ResidentError is raised.
+    *take*: makes pages of ranges and the answers to their requests, which may be exceptions; it does not run on the
+    event loop. *patience*: how long to repeat what has no whole answer, before ResidentError is raised.
     """
     waiting, pages = deque(ranges), list[Page[_Range]]()
     patience = patience or Patience()
@@ -164,9 +161,8 @@ GONE = 404
 class Resident:
     """
     The fingerprints of all documents of an index that a search can show, and perhaps some that are gone.
-
-    Cost: one search for each 50,000 documents at first; later one, with what is new, for each shard that was
-    written to.
+    Cost: one search for each 50,000 documents at first; later one, with what is new, for each shard that was written
+    to.
     """
 
     def __init__(
@@ -253,7 +249,6 @@ class Resident:
     def unread_query(self) -> Flow[dict[str, Any]]:
         """
         Return the query of what the table may lack of a view that was opened after it was read.
-
         ResidentError is raised if a shard is another one by now.
         """
         if (yield from self._positions_now()).keys() != self._readings.keys():
@@ -292,7 +287,6 @@ class Resident:
     def note_own(self, written: Mapping[str, int]) -> None:
         """
         Note how many operations the caller has *written* to each index since the last request for positions.
-
         Until the table has caught up, the caller must know of these documents itself: they are not read.
         """
         if self._own is not None:
@@ -301,7 +295,6 @@ class Resident:
     def read_news(self) -> Flow[NDArray[np.uint64]]:
         """
         Read what others wrote, and return the fingerprints shown; nothing of the caller is being written meanwhile.
-
         A lookup of known fingerprints that was answered before lacks no document but those of these fingerprints: one
         that was not shown then, because it was written again, is shown now.
         """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -54,9 +54,8 @@ Parts = tuple[Part, ...]
 def choose_parts(count: int, max_distance: int, density: Callable[[Part], float] = lambda _: 1.0) -> Parts:
     """
     Return the parts that find all near ones of *count* fingerprints at the least estimated cost.
-
-    Empty if it is cheapest to compare with all. The same arguments always give the same parts.
-    *density*: returns how many times more fingerprints have the word of a part than if words were evenly spread.
+    Empty if it is cheapest to compare with all. The same arguments always give the same parts. *density*: returns how
+    many times more fingerprints have the word of a part than if words were evenly spread.
     """
     best, chosen = SCANNED * count, Parts()
     for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
@@ -113,12 +112,10 @@ SAMPLE = 1 << 14
 class FingerprintTable:
     """
     Distinct fingerprints, for lookups within one distance; nothing is ever taken out.
-
-    What was added last is compared one by one. The rest is in levels, sorted once for each part; levels of nearly
-    equal size are joined, so that there are few.
-
-    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 20 more
-    for the table of first words of each; while levels are joined, about twice as much.
+    What was added last is compared one by one. The rest is in levels, sorted once for each part; levels of nearly equal
+    size are joined, so that there are few.
+    Memory: 8 bytes a fingerprint for each part, of which there are 3 or 4 for most distances, and up to 20 more for the
+    table of first words of each; while levels are joined, about twice as much.
     """
 
     def __init__(self, max_distance: int) -> None:
@@ -167,16 +164,15 @@ class FingerprintTable:
 
     def near(self, wanted: Fingerprints) -> Near:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
-        found = list(_near_pairs(wanted, self._tail, self._max_distance))
+        return _by_fingerprint(list(self._near(wanted)), wanted)
+
+    def _near(self, wanted: Fingerprints) -> Iterator[Found]:
+        yield from _near_pairs(wanted, self._tail, self._max_distance)
         for level in self._levels:
-            found += level.near(wanted)
-        return _by_fingerprint(found, wanted)
+            yield from level.near(wanted)
 
     def near_others(self, wanted: Fingerprints) -> Near:
-        among = _near_pairs(wanted, wanted, self._max_distance)
-        found = [*among, *_near_pairs(wanted, self._tail, self._max_distance)]
-        for level in self._levels:
-            found += level.near(wanted)
+        found = chain(_near_pairs(wanted, wanted, self._max_distance), self._near(wanted))
         others = [(row[other], value[other]) for row, value in found if (other := wanted.take(row) != value).any()]
         return _by_fingerprint(others, wanted)
 

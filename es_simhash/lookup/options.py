@@ -227,13 +227,12 @@ OnIncomplete = Literal["raise", "return"]
 class Sizes:
     """
     The sizes of requests; the answers do not depend on them.
-
     *first_page*: hits of a first search if no more are expected; too small a page costs a second search.
     *largest_page*: by default servers refuse more. *fingerprints*: near ones whose documents are asked together.
-    *ranked_from*: from so many candidates on, the nearest few are found sooner in order of clauses matched.
-    *batch*, *batch_in_memory*: lookups in one request; in memory most lookups find nothing, so more fit.
-    *shared*, *shared_terms*: most lookups, and block terms, in one search; the terms keep its body small.
-    *shared_passing*: most documents, for each lookup of a shared search, that are compared with every lookup.
+    *ranked_from*: from so many candidates on, the nearest few are found sooner in order of clauses matched. *batch*,
+    *batch_in_memory*: lookups in one request; in memory most lookups find nothing, so more fit. *shared*,
+    *shared_terms*: most lookups, and block terms, in one search; the terms keep its body small. *shared_passing*: most
+    documents, for each lookup of a shared search, that are compared with every lookup.
     """
 
     first_page: int = 2_000
@@ -353,7 +352,6 @@ def limits_after_refusal(
 ) -> Limits | None:
     """
     Return smaller limits, learnt from a refused search; ``None`` if it was refused for another reason.
-
     *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
     """
     text = refusal_text(refusal)

@@ -83,10 +83,9 @@ _NONE = AnyOf(())
 def block_condition(fingerprint: int, plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> Condition:
     """
     Return the condition that matches the same documents as the block terms of *plan* for *fingerprint*.
-
-    A block at distance d from the block of the fingerprint matches as many clauses as it has radii of at least d.
-    So "at least m clauses match" means: the first block matches c of them, which is one Hamming ball, and the
-    other blocks match m - c, for some c.
+    A block at distance d from the block of the fingerprint matches as many clauses as it has radii of at least d. So
+    "at least m clauses match" means: the first block matches c of them, which is one Hamming ball, and the other blocks
+    match m - c, for some c.
     """
     to_hex(fingerprint)  # checks type and range
     fields = Fields(prefix)
@@ -140,7 +139,6 @@ def count_written_terms(condition: Condition) -> int:
 def plan_to_paste(max_distance: int, *, documents: int, most_terms: int, is_checked: bool) -> LookupPlan:
     """
     Return the cheapest lookup plan whose condition has at most *most_terms* values; the scan if there is none.
-
     *is_checked*: whether the server then computes distances, so that candidates cost little.
     """
     check_count("documents", documents, 0, 1 << 62)

@@ -106,9 +106,8 @@ def count_matches(radii: list[BlockRadii]) -> Any:
 def least_matches(matches: Any, max_distance: int) -> Any:
     """
     Return, for each element, the fewest *matches* at block distances that add up to at most *max_distance*.
-
-    *matches*: counts of :func:`count_matches`. This is a dynamic programme over the blocks: ``least[:, spent]`` is
-    the fewest matches of the blocks so far when their distances add up to ``spent``.
+    *matches*: counts of :func:`count_matches`. This is a dynamic programme over the blocks: ``least[:, spent]`` is the
+    fewest matches of the blocks so far when their distances add up to ``spent``.
     """
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
@@ -128,7 +127,6 @@ def least_matches(matches: Any, max_distance: int) -> Any:
 def pass_shares(matches: Any, should_match: Any) -> Any:
     """
     Return, for each element, the share of uniformly random fingerprints with its *should_match* or more.
-
     *matches*: counts of :func:`count_matches`.
     """
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
@@ -242,7 +240,6 @@ def fits(plan: LookupPlan, limits: Limits) -> bool:
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     """
     Return the fewest clauses, one for each block and radius, that a fingerprint within the distance matches.
-
     0: the clauses exclude nothing.
     """
     check_max_distance(max_distance)
@@ -340,7 +337,6 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
 def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     """
     Return the plans within *limits* that no other plan dominates; the last is the scan without a script.
-
     A plan dominates another one that has at least as many terms, lets at least as many documents pass, and is no
     stricter about the number of blocks in which a document must be near (which skew multiplies).
     """

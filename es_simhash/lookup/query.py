@@ -48,9 +48,8 @@ def check_source(given: bool | str | Sequence[str]) -> bool | list[str]:  # noqa
 def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: str = DEFAULT_PREFIX) -> list[Query]:
     """
     Return query clauses that all documents within the plan's distance of one of *fingerprints* match.
-
-    One search for several fingerprints costs a server less than several searches. Its hits do not say which
-    fingerprint they are near: ``rescore`` does.
+    One search for several fingerprints costs a server less than several searches. Its hits do not say which fingerprint
+    they are near: ``rescore`` does.
     """
     for each in fingerprints:
         to_hex(each)  # checks type and range
@@ -197,10 +196,9 @@ def build_query_of(
 ) -> Query:
     """
     Return the search body whose hits are the document *id* itself and the candidates for it.
-
     The server takes the block terms from the stored document (terms lookup), so no fingerprint is needed, and a
-    max_distance above 3 is refused. *index*: one index, or an alias of one. *routing*: that of the document, if it
-    has one. The other arguments are those of :func:`build_query`.
+    max_distance above 3 is refused. *index*: one index, or an alias of one. *routing*: that of the document, if it has
+    one. The other arguments are those of :func:`build_query`.
     """
     check_max_distance(max_distance)
     if max_distance > LOOKUP_BY_ID_DISTANCE:
@@ -210,7 +208,7 @@ def build_query_of(
         )
     fields = Fields(prefix)
     document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
-    # The names tell which terms a hit matched: see find_of.
+    # The names tell which blocks a hit shares.
     should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
     matching = {"bool": {"should": should, "minimum_should_match": 4 - max_distance}}
     either = [{"ids": {"values": [id]}}, {"bool": _all_of([matching], filter, exclude_ids)}]

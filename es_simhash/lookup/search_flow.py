@@ -82,10 +82,9 @@ class Subject:
 class Question:
     """
     The question of one lookup, with the plan that the server's known limits allow.
-
-    *known*: all fingerprints within max_distance that documents of the index may have. If given, the documents
-    that have one are asked for, not block terms; too many for the server make it ``None``.
-    *page*: most hits of the first search. *expected*: candidates by the cost model; 0 if not measured.
+    *known*: all fingerprints within max_distance that documents of the index may have. If given, the documents that
+    have one are asked for, not block terms; too many for the server make it ``None``. *page*: most hits of the first
+    search. *expected*: candidates by the cost model; 0 if not measured.
     """
 
     __slots__ = ("expected", "field", "fingerprint", "known", "limits", "max_distance", "page", "plan", "subject")
@@ -119,7 +118,6 @@ class Question:
     def adapt(self, refusal: BaseException | Mapping[str, Any] | Sequence[Gap]) -> bool:
         """
         Change the plan, or the page, after a refused search; return whether another search is possible.
-
         *refusal*: the client's exception, the ``error`` of one search of a multi-search, or the gaps of an answer.
         """
         if is_window_refused(refusal) and self.page > 1:
@@ -196,7 +194,6 @@ class Collector:
     def is_settled(self, hits: Hits) -> bool:
         """
         Return whether no candidate after the page *hits* is nearer than what was found.
-
         The candidates must come in order of clauses matched; if the server does not keep that order: ``False``.
         """
         size = self.question.subject.options.size or 0
@@ -232,9 +229,8 @@ class Collector:
 def skim_passes(question: Question, collector: Collector, read_whole: Handle) -> Iterator[Pass]:
     """
     Yield the passes, in one view of the index, that collect the same as reading all candidates whole.
-
-    *collector*: receives what was found only at the end, because a view may turn out not to be readable.
-    *read_whole*: handles the pages of all candidates if skimming did not find what it counted.
+    *collector*: receives what was found only at the end, because a view may turn out not to be readable. *read_whole*:
+    handles the pages of all candidates if skimming did not find what it counted.
     """
     sizes = question.subject.options.sizes
     skim = Skim(question)
@@ -261,7 +257,6 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
 class Part:
     """
     Near fingerprints whose documents are asked for together.
-
     *documents*: how many of the candidates have one of them. *missing*: how many more documents are wanted; below 0,
     more were found than there are candidates. *any_will_do*: fewer are wanted than there are, no matter which.
     """

@@ -44,11 +44,9 @@ def fetch_hits(
 ) -> Flow[dict[Key, Gap | None]]:
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
-
-    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of
-    other documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index
-    without it; they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
-
+    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
+    documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index without it;
+    they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
     Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
@@ -110,11 +108,9 @@ def verify_near_dups(
 ) -> Flow[list[NearDups]]:
     """
     Return the answers *found*, one for each of *texts*, with the similarity of each near-duplicate.
-
-    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted.
-    The rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is
-    raised if the texts must come from the index and nothing says from which field.
-
+    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted. The
+    rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is raised if
+    the texts must come from the index and nothing says from which field.
     Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the texts.
     """
     wanted = list({each.key: each for answer in found for each in answer}.values())
@@ -122,9 +118,7 @@ def verify_near_dups(
     if verification.texts is not None:
         texts_found = yield Compute(_ask, (verification.texts, wanted))
     else:
-        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-        if not fields:
-            raise _no_fields(index)
+        fields = _text_fields(index, settings, verification)
         texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
     # Without the fingerprints of other fields, nothing says whether a text was changed.
     scheme = settings.scheme if fields and tuple(fields) == settings.text_fields else None
@@ -212,7 +206,6 @@ def fetch_text(
 ) -> Flow[str]:
     """
     Return the text of the document *id*, for verifying its near-duplicates.
-
     *routing*: which document is meant, if several have that id. InvalidInputError is raised if the text is not
     available, or the documents of that id have different texts; IncompleteSearchError if a shard did not answer,
     because a copy of the document there may have another text.
@@ -221,9 +214,7 @@ def fetch_text(
         itself = NearDup(id, index_key(index), 0, 0, routing=routing)
         found = yield Compute(_ask, (verification.texts, [itself]))
     else:
-        fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-        if not fields:
-            raise _no_fields(index)
+        fields = _text_fields(index, settings, verification)
         found = FoundTexts()
         answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
         check_whole(find_gaps(answer))
@@ -235,11 +226,14 @@ def fetch_text(
     return str(next(iter(found.texts.values())))
 
 
-def _no_fields(index: Index) -> InvalidInputError:
-    return InvalidInputError(
-        f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-        "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
-    )
+def _text_fields(index: Index, settings: IndexSettings, verification: Verification) -> tuple[str, ...]:
+    fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
+    if not fields:
+        raise InvalidInputError(
+            f"index {shorten(index)} does not record its text field: name the text field of the verification, "
+            "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
+        )
+    return fields
 
 
 def _compare(

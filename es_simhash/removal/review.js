@@ -3,6 +3,7 @@
 const parts = [...document.querySelectorAll("details.part")];
 const status = document.querySelector("#found");
 const query = document.querySelector("#query");
+const number = new Intl.NumberFormat("en").format;
 
 // What waits is escaped by the program that wrote this page, as all of it is; no other script may run in any case.
 const WAITING = ":scope > script";
@@ -12,12 +13,16 @@ function fill(part) {
   if (!waiting) return;
   waiting.remove();
   part.insertAdjacentHTML("beforeend", waiting.textContent);
+  furnish(part);
 }
 
 for (const part of parts) part.addEventListener("toggle", () => { if (part.open) fill(part); });
 
 const MOST_FOUND = 1000;
 const SIGNS = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
+// The words of the boxes are not the document's.
+const has = (removal, wanted) =>
+  [...removal.children].some((each) => !each.matches(".decide") && each.textContent.toLowerCase().includes(wanted));
 const escaped = (text) => text.replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
 function look() {
@@ -35,7 +40,7 @@ function look() {
     }
     let here = 0;
     for (const removal of part.querySelectorAll("article")) {
-      const fits = wanted === "" || removal.textContent.toLowerCase().includes(wanted);
+      const fits = wanted === "" || has(removal, wanted);
       removal.hidden = !fits;
       here += fits;
     }
@@ -46,8 +51,7 @@ function look() {
   for (const band of document.querySelectorAll(".band")) {
     band.hidden = band.querySelector("details.part:not([hidden])") === null;
   }
-  const count = new Intl.NumberFormat("en").format(found);
-  status.textContent = wanted === "" ? "" : `${found >= MOST_FOUND ? "at least " : ""}${count} removals match`;
+  status.textContent = wanted === "" ? "" : `${found >= MOST_FOUND ? "at least " : ""}${number(found)} removals match`;
 }
 
 document.querySelector("#find")?.addEventListener("submit", (event) => { event.preventDefault(); look(); });
@@ -62,3 +66,144 @@ addEventListener("beforeprint", () => {
   for (const each of closed) { if (each.matches(".part")) fill(each); each.open = true; }
 });
 addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+
+// Decisions. The numbers of the removals that are kept say everything, so a part need not be in place.
+const FORMAT = "es-simhash-decisions";
+const form = document.querySelector("#decisions");
+const count = document.querySelector("#count");
+const removals = []; // of each its key, its group, its part and, once it is in place, its boxes
+const groups = new Map(); // by the key of what stays: which removals are for it, and how many of these are kept
+const first = new Map(); // by part: the number of its first removal
+const kept = new Set();
+let isSaved = true;
+
+for (const part of parts) {
+  first.set(part, removals.length);
+  part.kept = 0;
+  for (const [key, stays] of JSON.parse(part.dataset.removals)) {
+    const name = JSON.stringify(stays);
+    if (!groups.has(name)) groups.set(name, { members: [], kept: 0 });
+    groups.get(name).members.push(removals.length);
+    removals.push({ key, group: groups.get(name), part, boxes: null });
+  }
+}
+
+function addBox(line, words, name, toggle) {
+  const label = line.appendChild(document.createElement("label"));
+  const box = label.appendChild(document.createElement("input"));
+  box.type = "checkbox";
+  box.autocomplete = "off"; // what a browser remembers of a page is not what was decided
+  label.append(words, name.cloneNode(true));
+  box.addEventListener("change", () => toggle(box.checked));
+  return box;
+}
+
+function furnish(part) {
+  let place = first.get(part);
+  for (const article of part.querySelectorAll(":scope > article")) {
+    const own = place++;
+    const { members } = removals[own].group;
+    const line = document.createElement("p");
+    line.className = "decide";
+    const boxes = { article, all: null };
+    boxes.own = addBox(line, "Keep ", article.querySelector("h4 bdi"), (on) => keep([own], on));
+    if (members.length > 1) {
+      const words = `Keep all ${number(members.length)} that would go for `;
+      boxes.all = addBox(line, words, article.querySelector(".stays bdi"), (on) => keep(members, on));
+    }
+    article.querySelector(".stays").after(line);
+    removals[own].boxes = boxes;
+    show(own);
+  }
+}
+
+function show(place) {
+  const { boxes, group } = removals[place];
+  if (!boxes) return;
+  boxes.own.checked = kept.has(place);
+  boxes.article.classList.toggle("kept", boxes.own.checked);
+  if (!boxes.all) return;
+  boxes.all.checked = group.kept === group.members.length;
+  boxes.all.indeterminate = group.kept > 0 && !boxes.all.checked;
+}
+
+function keep(places, on) {
+  const touched = new Set();
+  for (const place of places) {
+    if (kept.has(place) === on) continue;
+    const { group, part } = removals[place];
+    if (on) kept.add(place); else kept.delete(place);
+    group.kept += on ? 1 : -1;
+    part.kept += on ? 1 : -1;
+    touched.add(group).add(part);
+  }
+  for (const each of touched) {
+    if (each.members) each.members.forEach(show);
+    else tellPart(each);
+  }
+  isSaved = false;
+  tell();
+}
+
+function tellPart(part) {
+  const summary = part.querySelector("summary");
+  const said = summary.querySelector("span") ?? summary.appendChild(document.createElement("span"));
+  said.textContent = part.kept > 0 ? `, ${number(part.kept)} kept` : "";
+}
+
+function tell() {
+  const [stay, all] = [kept.size, removals.length];
+  count.firstElementChild.textContent = `${number(stay)} kept, ${number(all - stay)} of ${number(all)} still go`;
+}
+
+const say = (text) => { document.querySelector("#said").textContent = text; };
+
+function save() {
+  const [by, reason] = ["#by", "#reason"].map((each) => document.querySelector(each).value.trim());
+  if (by === "") return "Say who decides: the archive keeps it.";
+  const places = [...kept].sort((one, other) => one - other);
+  const keys = places.map((place) => removals[place].key).map(([index, id, routing]) => ({ index, id, routing }));
+  const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, reason, keep: keys };
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([`${JSON.stringify(decisions, null, 1)}\n`], { type: "application/json" }));
+  link.download = form.dataset.file;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  isSaved = true;
+  return `${link.download} keeps ${number(places.length)} of ${number(removals.length)}. Your browser saves it.`;
+}
+
+// Returns why a file is refused, as a whole; its decisions otherwise take the place of all that are here.
+async function load(file) {
+  const name = file.name;
+  let found = null;
+  try { found = JSON.parse(await file.text()); } catch { /* told below */ }
+  const isOurs = found?.format === FORMAT && found.version === 1 && Array.isArray(found.keep);
+  if (!isOurs || typeof found.by !== "string" || typeof found.reason !== "string") {
+    return `${name} is not a file of decisions: choose one that this page has made.`;
+  }
+  if (found.plan_sha256 !== form.dataset.plan) return `${name} decides about another plan: open the page of that plan.`;
+  const known = new Map(removals.map((each, place) => [JSON.stringify(each.key), place]));
+  const places = found.keep.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
+  if (places.includes(undefined)) return `${name} keeps what is not in this plan: choose one that this page has made.`;
+  keep([...kept], false);
+  keep(places, true);
+  document.querySelector("#by").value = found.by;
+  document.querySelector("#reason").value = found.reason;
+  isSaved = true;
+  return `The boxes are as in ${name}.`;
+}
+
+if (form) {
+  form.hidden = count.hidden = false;
+  for (const part of parts) if (!part.querySelector(WAITING)) furnish(part);
+  tell();
+  form.addEventListener("submit", (event) => { event.preventDefault(); say(save()); });
+  form.addEventListener("input", () => { isSaved = false; });
+  const earlier = document.querySelector("#earlier");
+  earlier.addEventListener("change", async () => {
+    if (earlier.files.length > 0) say(await load(earlier.files[0]));
+    earlier.value = "";
+  });
+  addEventListener("beforeunload", (event) => { if (!isSaved) event.preventDefault(); });
+}

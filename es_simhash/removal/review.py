@@ -132,7 +132,7 @@ class Review:
         from es_simhash.removal.review_page import Page, write_page  # noqa: PLC0415 -- only for pages
 
         plan = self._plan
-        yield from write_page(Page(plan.path.name, describe(plan), self.summary, plan.removals))
+        yield from write_page(Page(plan.path.name, plan.sha256, describe(plan), self.summary, plan.removals))
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, least similar first; line breaks and controls of the documents are in them."""

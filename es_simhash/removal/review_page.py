@@ -8,11 +8,15 @@ a plan may have any length. ``review.html.jinja`` is the page; here are the valu
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.review import (
     MOST_VALUES,
     Band,
@@ -26,6 +30,7 @@ from es_simhash.removal.review import (
     percent_similar,
     relation,
 )
+from es_simhash.tables.notebook import Html
 from es_simhash.tables.pages import template
 
 if TYPE_CHECKING:
@@ -48,9 +53,13 @@ LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a page shows; *facts* are terms and texts, *lines* returns the removals, smallest similarity first."""
+    """
+    What a page shows of the plan with the digest *sha256*.
+    *facts* are terms and texts; *lines* returns the removals, smallest similarity first.
+    """
 
     title: str
+    sha256: str
     facts: Mapping[str, str]
     summary: Summary
     lines: Callable[[], Iterable[PlannedRemoval]]
@@ -58,6 +67,8 @@ class Page:
 
 def write_page(page: Page) -> Iterator[str]:
     total = page.summary.total.removals
+    decisions = f"{Path(page.title).stem}.decisions.json"
+    command = ["es-simhash", "apply", page.title, "--archive", "removed.jsonl.gz", "--decisions", decisions, "--yes"]
     return template("removal/review.html.jinja").generate(
         name=page.title,
         summary=page.summary,
@@ -68,6 +79,11 @@ def write_page(page: Page) -> Iterator[str]:
         bands=_bands(page, total),
         longest=max(SHORTEST_TEXT, min(LONGEST_TEXT, TEXT_BUDGET // max(1, 2 * total))),
         notes=_notes,
+        sha256=page.sha256,
+        decisions=decisions,
+        command=[shlex.quote(word) for word in command],
+        longest_name=LONGEST_NAME,
+        longest_reason=LONGEST_REASON,
     )
 
 
@@ -84,12 +100,23 @@ def _bands(page: Page, total: int) -> Iterator[tuple[str, Iterator[dict[str, Any
                 "summary": _places(band, part, done),
                 "lines": map(_line if total <= DETAILED else _short_line, part),
                 "number": len(part),
+                "removals": _keys(part),
             }
             done += len(part)
 
     for band, removals in groupby(page.lines(), key=lambda each: band_of(each.similarity)):
         number = page.summary.bands.get(band, 0)
         yield f"{band_name(band)}: {number:,} removal{'' if number == 1 else 's'}", parts(band, removals)
+
+
+# In JSON they stand only inside strings, and in an attribute they would have to be escaped once more, or be seen.
+_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "&'<>\x7f"}
+
+
+def _keys(part: Sequence[PlannedRemoval]) -> Html:
+    """Return for each removal its key and that of what stays, which are known while the part itself still waits."""
+    keys = [[each.document.key, each.canonical.key] for each in part]
+    return Html(json.dumps(keys, separators=(",", ":")).translate(_ESCAPED))
 
 
 def _places(band: Band, part: Sequence[PlannedRemoval], before: int) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
-from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
+from es_simhash.ingest.source_flow import IngestOptions
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
 from tests.transport.by_hand import CLOSES, carry_out
@@ -41,9 +41,8 @@ def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
     grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
     rest = {name: way[name] for name in way if name not in grouping}
-    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping))
-    flow = ingest(Context(), INDEX, given, options, sizes=IngestSizes(documents=2))
-    return carry_out(flow, store, **trouble)
+    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping), batch=2)
+    return carry_out(ingest(Context(), INDEX, given, options), store, **trouble)
 
 
 def assert_told_truly(run, store):

@@ -28,8 +28,8 @@ def make_store():
 
 def run_ingest(store, policy, **trouble):
     documents = [{"_id": id_, "body": text} for id_, text in NEW.items()]
-    options = IngestOptions(on_duplicate=policy, contained=0.95)
-    return carry_out(ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=2)), store, **trouble)
+    options = IngestOptions(on_duplicate=policy, contained=0.95, batch=2)
+    return carry_out(ingest(Context(), INDEX, documents, options), store, **trouble)
 
 
 def containers(run):
@@ -104,8 +104,8 @@ def test_a_container_that_the_same_run_changes():
         {"_id": "long", "body": words(9, 60)},
         {"_id": "first", "body": NEW["first"]},
     ]
-    options = IngestOptions(on_duplicate="skip", contained=0.95)
-    flow = ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=2))
+    options = IngestOptions(on_duplicate="skip", contained=0.95, batch=2)
+    flow = ingest(Context(), INDEX, documents, options)
     run = carry_out(flow, make_store())
     assert {each.action for each in run.emitted} == {"written"}
 
@@ -121,9 +121,9 @@ def test_a_container_that_a_partial_update_of_the_same_run_changes(update, in_fl
     parts = [{"_id": f"part{n}", "title": "t", "body": LONG[n * 144 : n * 144 + 144], "lang": "en"} for n in range(5)]
     documents = [parts[0], {"_op_type": "update", "_id": "long", "doc": update}, *parts[1:]]
     grouping = GroupingRequest(per="lang", max_distance=0)
-    options = IngestOptions(on_duplicate="tag", contained=0.95, on_partial="pass", grouping=grouping)
-    sizes = IngestSizes(documents=1, in_flight=in_flight)
-    run = carry_out(ingest(Context(), INDEX, documents, options, sizes=sizes), store)
+    limits = {"batch": 1, "sizes": IngestSizes(in_flight=in_flight)}
+    options = IngestOptions(on_duplicate="tag", contained=0.95, on_partial="pass", grouping=grouping, **limits)
+    run = carry_out(ingest(Context(), INDEX, documents, options), store)
     assert len(store.docs) == 6
     assert containers(run) == {"part0": "long"}
 
@@ -150,8 +150,8 @@ def test_a_container_that_is_refused(policy, batch):
     documents = [
         {"_id": id_, "body": words(4, 90)[-size:]} for id_, size in (("whole", 9999), ("end", 300), ("e", 200))
     ]
-    options = IngestOptions(on_duplicate=policy, contained=0.95)
-    run = carry_out(ingest(Context(), INDEX, documents, options, sizes=IngestSizes(documents=batch)), store)
+    options = IngestOptions(on_duplicate=policy, contained=0.95, batch=batch)
+    run = carry_out(ingest(Context(), INDEX, documents, options), store)
     assert [each.action for each in run.emitted][:2] == ["refused", "written"]
     tags = {id_: each["source"]["simhash"].get("contained_in") for id_, each in store.docs.items()}
     if batch == 1:

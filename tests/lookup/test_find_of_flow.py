@@ -1,4 +1,4 @@
-"""Lookups of a document that the index has: by its stored block terms, or in two steps."""
+"""Lookups of a document that the index has."""
 
 import pytest
 
@@ -8,54 +8,33 @@ from es_simhash.lookup.options import LookupOptions, Verification
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
-from tests.transport.by_hand import ServerError, drive
+from tests.transport.by_hand import drive
 from tests.transport.fake_server import WHOLE, Candidates
 
 
 class ById(Candidates):
-    """Also finds documents by id, and their candidates by their stored block terms where that *works*."""
-
-    works = True
-    matched = tuple(f"simhash.block{i}" for i in range(4))
+    """Also finds documents by id."""
 
     def search(self, body, index=None, scroll=None):
-        if "'path'" in str(body) and not self.works:
-            return ServerError(400, "alias has more than one index")
         answer = super().search(body, index, scroll)
         if wanted := body["query"].get("ids", {}).get("values"):
             answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
-        if "'path'" in str(body):
-            for each in answer["hits"]["hits"]:
-                each["matched_queries"] = self.matched
         return answer
 
 
-class ByIdInTwoSteps(ById):
-    """As behind an alias of several indices."""
-
-    works = False
-
-
-class ByIdOfAnotherVersion(ById):
-    """The stored document, where it is found at all, has other terms than the one that searches see."""
-
-    matched = ("simhash.block2",)
-
-
-@pytest.mark.parametrize(("kind", "searches"), [(ById, 1), (ByIdInTwoSteps, 3), (ByIdOfAnotherVersion, 3)])
-def test_of_a_document_leaves_it_out(kind, searches):
-    """In one search where the server can look up the terms, also where fewer are wanted than there are."""
+def test_of_a_document_leaves_it_out():
+    """In two searches, also where fewer are wanted than there are."""
     context = Context()
     context.learn_stats("i", IndexStats())
-    found, calls, _ = drive(find_of(context, "i", "0", LookupOptions(size=1)), kind([0, 1, 3]))
+    found, calls, _ = drive(find_of(context, "i", "0", LookupOptions(size=1)), ById([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
-    assert [call.api for call in calls] == ["get_mapping", *["search"] * searches]
+    assert [call.api for call in calls] == ["get_mapping", "search", "search"]
     assert found.plan.max_distance == 3
 
 
 def test_of_a_document_an_incomplete_answer_leaves_it_out():
     """Also from what the error carries."""
-    index = ByIdInTwoSteps([0, 1])
+    index = ById([0, 1])
     index.shards = [WHOLE, {"total": 2, "failed": 1}]
     with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
         drive(find_of(Context(), "i", "0", LookupOptions()), index)
@@ -65,7 +44,7 @@ def test_of_a_document_an_incomplete_answer_leaves_it_out():
 @pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])
 def test_of_a_document_whose_other_copies_may_differ(missing):
     """Copies of the document may be on shards that did not answer, even where one copy was found."""
-    index = ByIdInTwoSteps([0, 1])
+    index = ById([0, 1])
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
         drive(find_of(Context(), "i", "0", LookupOptions()), index)
@@ -91,17 +70,15 @@ def test_of_a_document_whose_text_may_be_another():
         drive(fetch_text("i", "0", **how), lambda _: partial)
 
 
-def test_of_a_document_beyond_the_terms_lookup():
-    """At larger distances its fingerprint is asked for first."""
+def test_of_a_document_at_a_larger_distance():
     found, _, _ = drive(find_of(Context(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
     assert [each.distance for each in found] == [9]
 
 
-@pytest.mark.parametrize("kind", [ById, ByIdInTwoSteps])
-def test_of_a_document_that_is_not_there(kind):
+def test_of_a_document_that_is_not_there():
     """Or that has no fingerprint: told apart."""
 
-    class Absent(kind):
+    class Absent(ById):
         def search(self, body, index=None, scroll=None):
             answer = super().search(body, index, scroll)
             if isinstance(answer, dict):
@@ -110,7 +87,7 @@ def test_of_a_document_that_is_not_there(kind):
 
     with pytest.raises(InvalidInputError, match="no document 'x'"):
         drive(find_of(Context(), "i", "x", LookupOptions()), Absent([]))
-    index = kind([0])
+    index = ById([0])
     del index.hits[0]["fields"]
     with pytest.raises(InvalidInputError, match="no fingerprint"):
         drive(find_of(Context(), "i", "0", LookupOptions()), index)

@@ -271,7 +271,7 @@ def test_plans_are_explained_for_an_index(server, index, simhash):
 
 @pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 4, 10])
 def test_of_a_document_at_every_distance(server, index, simhash, max_distance):
-    """By terms lookup up to 3, by fingerprint beyond: the same as an exhaustive comparison, without itself."""
+    """The same as an exhaustive comparison, without itself."""
     simhash.create_index(index, settings={"number_of_shards": 2, "number_of_replicas": 0})
     fingerprints = planted(400)
     fill(server, index, fingerprints)
@@ -282,7 +282,7 @@ def test_of_a_document_at_every_distance(server, index, simhash, max_distance):
 
 
 def test_of_a_document_behind_an_alias(server, index, simhash):
-    """An alias of one index, and one of two, where the server cannot look up a document by id."""
+    """An alias of one index, and one of two."""
     for part in "ab":
         server.request("PUT", f"/{index}-{part}", {"mappings": build_mapping()})
     fill(server, f"{index}-a", [0, 1])

@@ -13,11 +13,12 @@ from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key
 
 
-def removed(id_, canonical, day, *, index="news", other="news", distance=None):
+def removed(id_, canonical, day, *, index="news", other="news", distance=None, approved=None):
     """Return the line of a removal."""
     own = {} if distance is None else {"simhash": {"duplicate_of": canonical, "distance": distance}}
     source = json.dumps({"n": 1.10, **own})
-    return Archived(index, id_, None, source, Key(other, canonical), "0" * 64, f"2026-01-{day:02d}T00:00:00.000Z")
+    at = f"2026-01-{day:02d}T00:00:00.000Z"
+    return Archived(index, id_, None, source, Key(other, canonical), "0" * 64, at, approved=approved)
 
 
 @pytest.fixture
@@ -75,6 +76,21 @@ def test_two_that_were_removed_for_each_other_end(archive):
     path = archive("a", removed("a", "b", 1), removed("b", "a", 1), removed("c", "c", 1))
     assert steps(find_history("a", [path])) == [["a", "b", "a"]]
     assert steps(find_history("c", [path])) == [["c", "c"]]
+
+
+def test_who_approved_a_removal(archive):
+    """Each line says it; lines of a run without decisions, and of earlier versions, do not."""
+    lines = [
+        removed("a", "b", 1, approved=("Ann", "old\n")),
+        removed("b", "c", 2),
+        removed("c", "d", 3, approved=("B", "")),
+    ]
+    path = archive("a", *lines)
+    [chain] = find_history("a", [path]).removals
+    assert [(each.by, each.reason) for each in chain] == [("Ann", "old\n"), (None, None), ("B", "")]
+    assert [each.to_dict().get("by", "absent") for each in chain] == ["Ann", "absent", "B"]
+    said = CliRunner().invoke(app, ["history", "a", "--archive", str(path)]).stdout
+    assert " ".join(said.split()).count("approved by") == 2
 
 
 def test_an_archive_that_was_cut(archive):

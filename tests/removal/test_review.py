@@ -9,6 +9,7 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two thre
 def render(removals, guards=None):
     """Return the page of *removals*."""
     summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
-    return "".join(write_page(Page("removal.jsonl", {"made": "today"}, summary, lambda: removals)))
+    return "".join(write_page(Page("removal.jsonl", "0" * 64, {"made": "today"}, summary, lambda: removals)))
 
 
 @pytest.fixture
@@ -153,6 +154,20 @@ def test_every_removal_is_in_the_page_least_similar_first():
     assert places == sorted(places)
     assert all(f"b{n}" in page.texts for n in range(50, 101))
     assert all(f"goes{n}" in page.texts and f"stays{n}" in page.texts for n in range(50, 101))
+
+
+def test_the_page_has_the_keys_for_decisions(monkeypatch):
+    """Of each removal and of what stays, as they are, also where the part waits; and what needs JavaScript is said."""
+    monkeypatch.setattr(page_module, "STATIC", 0)
+    monkeypatch.setattr(page_module, "PART", 4)
+    ids = [*HOSTILE, "\x7f", "'"]
+    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1) for each in ids]
+    html = render([PlannedRemoval(each, document("stays"), 1, 0.9) for each in keys])
+    found = [each for part in re.findall(r"data-removals='([^']*)'", html) for each in json.loads(unescape(part))]
+    assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
+    assert not CONTROL.search(html)
+    assert "This page needs JavaScript for that." in Checked(html).texts
+    assert 'data-plan="' + "0" * 64 + '"' in html
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -251,7 +266,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.jsonl", {}, summary, lines)):
+    for piece in write_page(Page("removal.jsonl", "0" * 64, {}, summary, lines)):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)

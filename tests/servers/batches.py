@@ -34,8 +34,9 @@ def ingest_in_batches(
             on_duplicate=on_duplicate,
             grouping=GroupingRequest(**{"verify": False, **grouping}),
             lookup=LookupRequest(lookups, memory_bytes, memory_file),
+            batch=batch,
+            sizes=IngestSizes(in_flight=in_flight),
         ),
-        sizes=IngestSizes(documents=batch, in_flight=in_flight),
     )
     dialect = find_dialect(client, None)
     if is_async_client(client):

@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.ingest.ingest_flow import ingest
-from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
+from es_simhash.ingest.source_flow import IngestOptions
 from es_simhash.mapping.context import Context
 from es_simhash.transport.feed import Feed, read_in_background
 from tests.transport.by_hand import Cancelled, ServerError, carry_out
@@ -27,9 +27,8 @@ def items_of(found):
 
 
 def start(documents, **options):
-    options = {"on_duplicate": None, **options}
-    sizes = IngestSizes(documents=options.get("batch", 2))
-    return ingest(Context(), INDEX, documents, IngestOptions(**options), sizes=sizes)
+    options = {"on_duplicate": None, "batch": 2, **options}
+    return ingest(Context(), INDEX, documents, IngestOptions(**options))
 
 
 def test_items_keep_their_order_and_room_is_limited():

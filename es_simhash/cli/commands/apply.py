@@ -156,8 +156,8 @@ def _try_out(
         )
     names = sorted(header.index_uuids)
     if not as_json:
-        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted{counts.decided_words}"
-        print_line(f"{what}, and kept in {archive}; nothing changed, pass --yes to do it")
+        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
+        print_line(f"{what}, and kept in {archive}{counts.decided_words}; nothing changed, pass --yes to do it")
     elif not is_listed:
         plan = {"plan": str(path), "count": header.count, "indices": names, "archive": archive}
         print_json({**plan, "would_delete": counts.done, "kept": counts.kept})

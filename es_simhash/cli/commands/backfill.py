@@ -175,7 +175,7 @@ def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
     yield f"found: {count(duplicates, 'duplicate')} of other documents" if duplicates else "found: no duplicates"
     yield f"next: es-simhash find {index} --id ID shows those of a document, es-simhash groups {index} --min-size 2 all"
     yield f"      es-simhash report {index} --out report.html shows how many, of whom, and which words differ"
-    yield f"      es-simhash plan {index} --out plan.jsonl plans which to delete; nothing is deleted before apply"
+    yield f"      es-simhash plan {index} --out plan.jsonl plans which to delete; decide with review, delete with apply"
     yield f"      es-simhash follow {index} keeps it right while other programs write"
 
 

@@ -107,13 +107,9 @@ class GroupingMethods(SyncBase):
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.ingest.ingest_flow import ingest
-        from es_simhash.ingest.source_flow import IngestSizes
 
-        sizes = IngestSizes(documents=options.batch)
         return self._feed(
-            documents,
-            lambda items: ingest(self._context, index, items, options, sizes=sizes, dry_run=dry_run),
-            progress,
+            documents, lambda items: ingest(self._context, index, items, options, dry_run=dry_run), progress
         )
 
     def reconcile(

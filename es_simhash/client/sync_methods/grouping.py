@@ -205,7 +205,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.rule import GroupingRequest
         from es_simhash.ingest.ingest_flow import ingest
-        from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
+        from es_simhash.ingest.source_flow import IngestOptions
         from es_simhash.lookup.options import LookupRequest
 
         options = IngestOptions(
@@ -230,11 +230,8 @@ class GroupingMethods(SyncBase):
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
             checkpoint=checkpoint,
         )
-        sizes = IngestSizes(documents=options.batch)
         return self._feed(
-            documents,
-            lambda items: ingest(self._context, index, items, options, sizes=sizes, dry_run=dry_run),
-            progress,
+            documents, lambda items: ingest(self._context, index, items, options, dry_run=dry_run), progress
         )
 
     def reconcile(

@@ -1,0 +1,358 @@
+"""
+What a reader does on the review page, in a real Chromium: keeps removals and groups, also of parts that are not in
+place, saves the file of decisions, and goes on with it. Chromium is led by its own protocol over two pipes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from itertools import count
+
+import pytest
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.removal import review_page as page_module
+from es_simhash.removal.decisions import decide
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.review import review_html
+from es_simhash.transport.protocol import Key
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+SECONDS = 60
+HOSTILE = "</script>'\"<b>&amp;\x7f\u202e\ud800 ü"
+
+
+class Browser:
+    """A Chromium without a window; *log* has what pages wrote to the console, and what the policy refused."""
+
+    def __init__(self, folder):
+        to_read, write = os.pipe()
+        read, to_write = os.pipe()
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe"]
+        command = ["bash", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}', CHROMIUM, *flags]
+        command.append(f"--user-data-dir={folder / 'profile'}")
+        self._process = subprocess.Popen(command, pass_fds=(to_read, to_write), stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self._write, self._read, self._numbers = write, os.fdopen(read, "rb"), count(1)
+        self._session, self._rest = None, b""
+        self.log, self.requests = [], []
+        self.downloads = folder / "downloads"
+        self._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
+
+    def close(self):
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._write)
+        self._read.close()
+
+    def _send(self, method, **params):
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": params}
+        message |= {"sessionId": self._session} if self._session else {}
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            *whole, self._rest = self._rest.split(b"\0")
+            found = None
+            for each in map(json.loads, whole):
+                if each.get("id") == number:
+                    found = each
+                elif each.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+                    self.log.append(each["params"])
+                elif each.get("method") == "Network.requestWillBeSent":
+                    self.requests.append(each["params"]["request"]["url"])
+            if found:
+                assert "error" not in found, found
+                return found["result"]
+            data = os.read(self._read.fileno(), 1 << 20)
+            assert data, "Chromium ended"
+            self._rest += data
+
+    def open(self, path):
+        """Open a page in a tab of its own."""
+        self._session = None
+        target = self._send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Log", "Runtime", "Network", "DOM"):
+            self._send(f"{domain}.enable")
+        self._send("Page.navigate", url=path.as_uri())
+        self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+
+    def run(self, script):
+        """Return what *script* has as its value."""
+        result = self._send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    def wait(self, script):
+        """Return when *script* is true."""
+        end = time.monotonic() + SECONDS
+        while not self.run(script):
+            assert time.monotonic() < end, script
+            time.sleep(0.02)
+
+    def choose(self, selector, path):
+        """Choose a file in an input."""
+        root = self._send("DOM.getDocument")["root"]["nodeId"]
+        node = self._send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self._send("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+
+    def press(self, key, code):
+        """Press a key."""
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": key} if kind == "keyDown" else {}
+            self._send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+    def pdf(self):
+        """Return the page as it is printed."""
+        return base64.b64decode(self._send("Page.printToPDF")["data"])
+
+    def names(self):
+        """Return role and name of each control and each text that is announced, as a screen reader has them."""
+        nodes = self._send("Accessibility.getFullAXTree")["nodes"]
+        return [(each["role"]["value"], each.get("name", {}).get("value")) for each in nodes if not each["ignored"]]
+
+    def saved(self):
+        """Return the path of the file that the page gave, when it is whole."""
+        end = time.monotonic() + SECONDS
+        while not (found := list(self.downloads.glob("*.json"))):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    """One Chromium for all tests."""
+    browser = Browser(tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """It, with an empty log and no file saved."""
+    chromium.log.clear()
+    chromium.requests.clear()
+    shutil.rmtree(chromium.downloads, ignore_errors=True)
+    return chromium
+
+
+def document(id_, routing=None):
+    """Return a document of a plan."""
+    return PlannedDocument(id_, "news", routing, 1, 1, {"body": f"keep the words of {id_}"})
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Return a function that opens the page of a plan, of pairs of an id and of what stays; and returns the plan."""
+
+    def made(*pairs, routing=None, name="removal.jsonl"):
+        path, page = tmp_path / name, tmp_path / "page.html"
+        with PlanWriter(path) as writer:
+            for n, (id_, stays) in enumerate(pairs):
+                writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25))
+            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}), writer.order())
+        page.write_text(review_html(path), encoding="utf-8")
+        browser.open(page)
+        return read_plan(path)
+
+    return made
+
+
+GROUPS = [*((f"d{n}", f"c{n % 3}") for n in range(9)), ("alone", "single")]
+BOX = "[...document.querySelectorAll('article')].find(each => each.querySelector('bdi').textContent === {id!r})"
+BOX += ".querySelectorAll('.decide input')[{which}]"
+
+
+def tick(browser, id_, which=0):
+    """Click the own box of a removal, or (1) that of its group."""
+    browser.run(f"({BOX.format(id=id_, which=which)}).click()")
+
+
+def state(browser, id_, which=0):
+    """Return whether a box is ticked; ``None`` if it is in between."""
+    return browser.run(f"(each => each.indeterminate ? null : each.checked)({BOX.format(id=id_, which=which)})")
+
+
+def told(browser):
+    """Return the count of the page."""
+    return browser.run("document.querySelector('#count span').textContent")
+
+
+def fill_in(browser, by="Ann", reason="other parties"):
+    """Say who decides and why, and press the button."""
+    browser.run(f"document.querySelector('#by').value = {json.dumps(by)}")
+    browser.run(f"document.querySelector('#reason').value = {json.dumps(reason)}")
+    browser.run("document.querySelector('#decisions button').click()")
+
+
+def kept(plan, file):
+    """Return the ids that the file keeps, as the program reads it."""
+    return {each.id for each in decide(plan, file).kept}
+
+
+def test_boxes_of_removals_and_groups(browser, show):
+    """They agree, are counted, and give a file that apply takes."""
+    plan = show(*GROUPS)
+    assert told(browser) == "0 kept, 10 of 10 still go"
+    assert browser.run("document.querySelectorAll('.decide input').length") == 19  # a group of one has no box
+    tick(browser, "d1")
+    assert (state(browser, "d1"), state(browser, "d1", 1), state(browser, "d4", 1)) == (True, None, None)
+    tick(browser, "d4", 1)
+    assert [state(browser, f"d{n}") for n in (1, 4, 7, 0)] == [True, True, True, False]
+    assert [state(browser, f"d{n}", 1) for n in (1, 4, 7, 0)] == [True, True, True, False]
+    tick(browser, "d7")
+    tick(browser, "alone")
+    assert told(browser) == "3 kept, 7 of 10 still go"
+    fill_in(browser)
+    file = browser.saved()
+    assert file.name == "removal.decisions.json"
+    assert kept(plan, file) == {"d1", "d4", "alone"}
+    assert decide(plan, file).approved == ("Ann", "other parties")
+    assert browser.log == []
+    assert {each.partition(":")[0] for each in browser.requests} <= {"file", "blob"}
+
+
+def test_parts_that_are_not_in_place(browser, show, monkeypatch):
+    """Their boxes keep their state before they are opened, and a group has removals in all of them."""
+    for name, value in (("STATIC", 10), ("OPEN", 4), ("PART", 4)):
+        monkeypatch.setattr(page_module, name, value)
+    plan = show(*((f"d{n:02d}", f"c{n % 3}") for n in range(30)))
+    assert browser.run("document.querySelectorAll('article').length") == 4
+    tick(browser, "d00", 1)
+    tick(browser, "d02")
+    assert told(browser) == "11 kept, 19 of 30 still go"
+    assert browser.run("[...document.querySelectorAll('.part summary span')].at(-1).textContent") == ", 2 kept"
+    browser.run("document.querySelectorAll('.part')[7].open = true")
+    browser.wait("document.querySelectorAll('.part')[7].querySelector('.decide') !== null")
+    assert [state(browser, f"d{n}") for n in (28, 29)] == [False, False]
+    tick(browser, "d28")
+    browser.run("document.querySelectorAll('.part')[6].open = true")
+    browser.wait("document.querySelectorAll('.part')[6].querySelector('.decide') !== null")
+    assert [state(browser, f"d{n}") for n in (24, 25, 26, 27)] == [True, False, False, True]
+    assert [state(browser, f"d{n}", 1) for n in (24, 25, 26)] == [True, None, None]
+    tick(browser, "d24")
+    assert state(browser, "d00", 1) is None
+    fill_in(browser)
+    assert kept(plan, browser.saved()) == {f"d{n:02d}" for n in range(0, 30, 3) if n != 24} | {"d02", "d28"}
+    assert browser.log == []
+
+
+def test_going_on_with_a_file(browser, show, tmp_path):
+    """The boxes, the name and the reason come back; one of another plan, or no such file, changes nothing."""
+    plan = show(*GROUPS)
+    tick(browser, "d0", 1)
+    tick(browser, "d1")
+    fill_in(browser, reason="")
+    file = shutil.copy(browser.saved(), tmp_path / "mine.json")
+    show(*GROUPS)
+    tick(browser, "alone")
+    browser.choose("#earlier", file)
+    browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
+    assert told(browser) == "4 kept, 6 of 10 still go"
+    assert [state(browser, each) for each in ("d0", "d3", "d6", "d1", "d4", "alone")] == [True] * 4 + [False] * 2
+    assert browser.run("document.querySelector('#by').value") == "Ann"
+    whole = json.loads(file.read_text())
+    for n, (changed, said) in enumerate(
+        [
+            (whole | {"plan_sha256": "0" * 64}, "decides about another plan: open the page of that plan."),
+            (whole | {"keep": [{"index": "news", "id": "none", "routing": None}]}, "keeps what is not in this plan"),
+            (whole | {"version": 2}, "is not a file of decisions"),
+            (whole | {"keep": {}}, "is not a file of decisions"),
+            (whole | {"keep": [None, 7]}, "keeps what is not in this plan"),
+            (None, "is not a file of decisions"),
+        ]
+    ):
+        other = tmp_path / f"other{n}.json"
+        other.write_text(json.dumps(changed) if changed else "{")
+        browser.choose("#earlier", other)
+        browser.wait(f"document.querySelector('#said').textContent.startsWith('other{n}.json {said}')")
+        assert told(browser) == "4 kept, 6 of 10 still go"
+    assert kept(plan, file) == {"d0", "d3", "d6", "d1"}
+    assert browser.log == []
+
+
+def test_nobody_decides_without_a_name(browser, show):
+    """The page does not give a file that apply refuses."""
+    plan = show(*GROUPS)
+    for blank in ("", "  "):
+        fill_in(browser, by=blank)
+    assert browser.run("document.querySelector('#said').textContent") == "Say who decides: the archive keeps it."
+    assert not browser.downloads.exists()
+    assert browser.run("document.querySelector('#by').maxLength") == 200
+    fill_in(browser, by=" Ann ", reason="x" * 1_000)
+    assert decide(plan, browser.saved()).approved == ("Ann", "x" * 1_000)
+
+
+def test_hostile_keys_come_back_as_they_are(browser, show):
+    """In the page, in the file, and in the program."""
+    plan = show((HOSTILE, "s" + HOSTILE), ("x" + HOSTILE, "s" + HOSTILE), ("plain", "c"), routing=HOSTILE)
+    browser.run("document.querySelectorAll('article .decide input')[1].click()")
+    fill_in(browser, by="Ann </script>", reason=HOSTILE.replace("\ud800", ""))
+    assert decide(plan, browser.saved()).kept == {Key("news", id_, HOSTILE) for id_ in (HOSTILE, "x" + HOSTILE)}
+    assert browser.log == []
+    with pytest.raises(InvalidInputError, match="another plan"):
+        decide(show(*GROUPS), browser.saved())
+
+
+def test_the_keyboard_and_a_screen_reader(browser, show):
+    """A box is reached and ticked with keys; every control has a name, and the count is announced."""
+    show(*GROUPS)
+    browser.run(f"({BOX.format(id='d0', which=0)}).focus()")
+    browser.press(" ", 32)
+    assert state(browser, "d0") is True
+    browser.press("\t", 9)
+    browser.press(" ", 32)
+    assert told(browser) == "3 kept, 7 of 10 still go"
+    names = browser.names()
+    assert ("checkbox", "Keep d0") in names
+    assert ("checkbox", "Keep all 3 that would go for c0") in names
+    assert {("textbox", "Who decides (required)"), ("textbox", "Why")} <= set(names)
+    assert ("button", "Make the file of decisions") in names
+    assert all(name for role, name in names if role in ("checkbox", "textbox", "button", "searchbox"))
+    assert browser.run("document.querySelector('#count span').role") == "status"
+
+
+def test_words_of_the_boxes_are_not_found(browser, show, monkeypatch):
+    """A search means the documents, whether their part is in place or not."""
+    for name, value in (("STATIC", 4), ("OPEN", 2), ("PART", 2)):
+        monkeypatch.setattr(page_module, name, value)
+    show(*GROUPS)
+    for word, number in (("would go for", 0), ("keep the words", 10), ("alone", 1)):
+        browser.run(f"document.querySelector('#query').value = {word!r}")
+        browser.run("document.querySelector('#find button').click()")
+        assert browser.run("document.querySelector('#found').textContent") == f"{number} removals match"
+
+
+def test_a_printed_page_has_the_boxes(browser, show):
+    """The count and who decides are on the paper, and what is only for the screen is not."""
+    show(*GROUPS)
+    tick(browser, "d0")
+    assert browser.pdf().startswith(b"%PDF")
+    browser._send("Emulation.setEmulatedMedia", media="print")
+    seen = "(each => each !== null && each.checkVisibility())(document.querySelector({0!r}))"
+    shown = [".decide input", "#count", "#by", "code"]
+    hidden = ["#earlier", "#decisions button", "#find"]
+    assert [browser.run(seen.format(each)) for each in shown + hidden] == [True] * 4 + [False] * 3
+    browser._send("Emulation.setEmulatedMedia", media="")
+
+
+def test_decisions_are_not_left_by_mistake(browser, show):
+    """A browser asks before the page is left with decisions that are in no file."""
+    show(*GROUPS)
+    asks = "!dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert browser.run(asks) is False
+    tick(browser, "d0")
+    assert browser.run(asks) is True
+    fill_in(browser)
+    browser.saved()
+    assert browser.run(asks) is False
