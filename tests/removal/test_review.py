@@ -161,7 +161,7 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch):
     monkeypatch.setattr(page_module, "STATIC", 0)
     monkeypatch.setattr(page_module, "PART", 4)
     ids = [*HOSTILE, "\x7f", "'"]
-    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1) for each in ids]
+    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1, "") for each in ids]
     html = render([PlannedRemoval(each, document("stays"), 1, 0.9) for each in keys])
     found = [each for part in re.findall(r"data-removals='([^']*)'", html) for each in json.loads(unescape(part))]
     assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
