@@ -1,8 +1,4 @@
-"""
-The table of commands, exit codes, and errors on one line. No command is here.
-
-The module of a command is imported only when the command is used, so that ``es-simhash --help`` is quick.
-"""
+"""The table of commands, each imported when it is used; exit codes, and errors on one line. No command is here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-From URL, login and product to a client of the library; ``es_simhash.connection`` opens the clients.
-
-The login comes from the environment, because everybody on a machine can read the arguments of its programs.
-"""
+"""From a URL, a product and a login to a client. The login comes from the environment: arguments are seen by all."""
 
 from __future__ import annotations
 

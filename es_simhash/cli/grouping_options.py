@@ -82,10 +82,8 @@ def verification(command: Function) -> Function:
     @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
     @options.share(
         "--verify",
-        help=(
-            "Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-            "shingles."
-        ),
+        help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
+        "shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures
@@ -157,10 +155,7 @@ def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
     return field, span
 
 
-COMMON = (
-    *("--contained", "--filter", "--limit", "--max-share", "--protect"),
-    *("--preset", "--max-distance", "--canonical", "--url", "--json"),
-)
+COMMON = "--contained --filter --limit --max-share --protect --preset --max-distance --canonical --url --json"
 """Those of the commands that plan which their ``--help`` shows."""
 
 contained = click.option(

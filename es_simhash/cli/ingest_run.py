@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, Any, TypeAlias
 
@@ -34,6 +34,7 @@ from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.checkpoint_flow import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
+from es_simhash.record import Record as Plain
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
@@ -52,8 +53,10 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class LineFailure:
+class LineFailure(Plain):
     """A line that is not in the index; *kind* is ``"unreadable"``, or what the library says of a refused document."""
+
+    _NAMES = "kind file line id reason"
 
     kind: str
     place: str
@@ -64,9 +67,6 @@ class LineFailure:
 
     def __str__(self) -> str:
         return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "place"}
 
 
 @dataclass(slots=True)

@@ -1,9 +1,4 @@
-"""
-A command with its examples and ``--json``, and the options that several commands share. No command is here.
-
-A decorator is named after the value that it gives to the command. Options about groups are in
-``grouping_options.py``, because they import more.
-"""
+"""A command with its examples and ``--json``, and the options of several commands, named for the values they give."""
 
 from __future__ import annotations
 
@@ -36,17 +31,13 @@ class Manual(click.Command):
     *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str], common: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str], common: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
         for each in self.params:
-            if (
-                isinstance(each, click.Option)
-                and each.show_default is None
-                and isinstance(each.default, str | int | float)
-            ):
-                each.show_default = True
+            if isinstance(each, click.Option) and isinstance(each.default, str | int | float):
+                each.show_default = True if each.show_default is None else each.show_default
         self.examples = tuple(examples)
-        self.common = frozenset([*common, "--help-all", "--help"] if common else ())
+        self.common = frozenset(f"{common} --help-all --help".split() if common else ())
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
         if common:
             about_help: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_all}
@@ -75,7 +66,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
         ctx.exit()
 
 
-def manual(*examples: str, common: Sequence[str] = ()) -> Callable[[Function], Manual]:
+def manual(*examples: str, common: str = "") -> Callable[[Function], Manual]:
     return click.command(cls=Manual, examples=examples, common=common)
 
 
@@ -322,6 +313,12 @@ workers = number("--workers", help="Compute fingerprints in N additional process
 # Eager: the value of a file to write is judged by it.
 dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
+
+
+def yes_for(option: str) -> Decorator:
+    """Add a ``--yes`` that only *option* needs."""
+    said = f"With {option}: do it. Without --yes the command says what it would do."
+    return click.option("-y", "--yes", is_flag=True, help=said)
 
 
 passages = click.option(

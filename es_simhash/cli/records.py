@@ -1,8 +1,4 @@
-"""
-Texts and documents from files and stdin: JSON Lines and CSV, plain or gzip, one at a time; lines as bulk actions.
-
-A line that cannot be read becomes a record with a reason, and the next line is read.
-"""
+"""Texts and documents from files and stdin, one at a time; lines as bulk actions. A bad line has a reason."""
 
 from __future__ import annotations
 

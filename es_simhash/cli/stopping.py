@@ -1,8 +1,4 @@
-"""
-Ctrl-C and SIGTERM: a command says in two lines what it had written, and which command goes on.
-
-Signals become exceptions here; ``application.py`` turns them into exit codes. No command is here.
-"""
+"""Ctrl-C and SIGTERM: a command says in two lines what it had written, and which command goes on."""
 
 from __future__ import annotations
 

@@ -128,6 +128,10 @@ def print_table(
     note_cut([each.name for each in made if each.name in cut], width)
 
 
+def share_text(share: float | None, digits: int = 3) -> str:
+    return "-" if share is None else f"{share:.{digits}f}"
+
+
 def note_cut(names: Iterable[str], width: int, *, whole: str = "--json shows all") -> None:
     """Say on stderr which values were cut, if any, and where the *whole* ones are found."""
     if named := ", ".join(names):

@@ -1,8 +1,4 @@
-"""
-The base classes of both clients: the caller's client, its dialect, the two ways to run a flow, a notebook's progress.
-
-What differs between sync and async is here and in ``drivers``, so that the methods of both clients read the same.
-"""
+"""The base classes of both clients. What differs between sync and async is here and in ``drivers``."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
 from importlib import import_module
@@ -26,11 +21,10 @@ from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
 from es_simhash.errors import WrongTypeError
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.tables.notebook import element
 from es_simhash.transport.protocol import Flow, OnProgress, Progress
 
@@ -116,20 +110,6 @@ class BaseClient:
     def dialect(self) -> str:
         """The product that the client speaks to: ``"elasticsearch"`` or ``"opensearch"``."""
         return self._dialect.name
-
-    def _settings(
-        self,
-        scheme: str | Scheme | None,
-        text_field: str | Sequence[str],
-        max_distance: int | None,
-        *,
-        value: bool,
-        passages: bool,
-    ) -> IndexSettings:
-        chosen = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
-        return build_settings(
-            scheme=chosen, text_field=text_field, max_distance=max_distance, value=value, passages=passages
-        )
 
 
 class SyncBase(BaseClient):

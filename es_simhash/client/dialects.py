@@ -164,7 +164,7 @@ def find_dialect(client: Any, name: str | None = None) -> Dialect:
         if name not in _DIALECTS:
             raise InvalidInputError(f"dialect {shorten(name)} is not known: give 'elasticsearch' or 'opensearch'")
         return _DIALECTS[name]
-    modules = _client_modules(client)
+    modules = {cls.__module__.partition(".")[0] for cls in type(client).__mro__}
     for dialect in _DIALECTS.values():
         if not dialect.modules.isdisjoint(modules):
             return dialect
@@ -180,10 +180,6 @@ def is_async_client(client: Any) -> bool:
     return any(
         cls.__name__.startswith("Async") and cls.__module__.partition(".")[0] in known for cls in type(client).__mro__
     )
-
-
-def _client_modules(client: Any) -> set[str]:
-    return {cls.__module__.partition(".")[0] for cls in type(client).__mro__}
 
 
 # elastic_transport keeps what reads answers here, opensearch-py there.

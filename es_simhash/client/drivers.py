@@ -1,8 +1,4 @@
-"""
-The two drivers: they carry out what a flow yields, on threads or on asyncio.
-
-A flow decides what to ask for, and a dialect knows the client's method for it; neither is decided here.
-"""
+"""The two drivers: they carry out what a flow yields, on threads or on asyncio, by the methods of a dialect."""
 
 from __future__ import annotations
 

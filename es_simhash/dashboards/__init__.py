@@ -1,8 +1,4 @@
-"""
-Saved objects about near-duplicates for Kibana and OpenSearch Dashboards.
-
-Builders return plain dicts. Nothing here sends a request, or reads a file but those of this folder.
-"""
+"""Saved objects about near-duplicates for Kibana and OpenSearch Dashboards, as plain dicts."""
 
 from es_simhash.dashboards.pack import build_dashboards
 

@@ -120,9 +120,9 @@ class Rows:
     empty: str = ""
 
 
-def given(values: Iterable[Mapping[str, Any]], *, empty: str = "") -> Rows:
+def given(values: Iterable[Mapping[str, Any]]) -> Rows:
     """Return rows with these *values*; :func:`chart` says which columns a chart needs."""
-    return Rows([{"name": "rows", "values": [dict(each) for each in values]}], empty=empty)
+    return Rows([{"name": "rows", "values": [dict(each) for each in values]}])
 
 
 def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:

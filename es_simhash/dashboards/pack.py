@@ -301,9 +301,10 @@ def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
             params = {"spec": json.dumps(spec, ensure_ascii=False, indent=2)}
             description = spec["description"]
             found[kind] = visualization(subject, kind, _title(subject, title), description, type_="vega", params=params)
+    values = subject.values | {"id_of_overview": subject.id_of("overview")}
     for kind, title, text in (
         ("about", "what the numbers mean", _about_numbers(subject)),
-        ("about_group", "about the page of one group", _about_group(subject)),
+        ("about_group", "about the page of one group", fill(read_text("about_group.md"), values)),
     ):
         markdown = {"markdown": text, "fontSize": 12, "openLinksInNewTab": False}
         found[kind] = visualization(subject, kind, _title(subject, title), "", type_="markdown", params=markdown)
@@ -330,10 +331,6 @@ def _about_numbers(subject: Subject) -> str:
     return str(
         fill(read_text("about.md"), {"quoted_index": shlex.quote(subject.index), "hidden": hidden, "links": links})
     )
-
-
-def _about_group(subject: Subject) -> str:
-    return str(fill(read_text("about_group.md"), subject.values | {"id_of_overview": subject.id_of("overview")}))
 
 
 def _lens_panels(subject: Subject) -> dict[str, dict[str, Any]]:

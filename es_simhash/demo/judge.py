@@ -1,10 +1,4 @@
-"""
-The documents of the demo, and the judgement of the near-duplicates that a search found among them.
-
-About half of the documents are originals, unrelated although some share a topic. Each other one is a copy of an
-original with an edit of a known kind, so it is known whether a search should find it. The search happens in
-`es_simhash.cli`; `render` shows the result.
-"""
+"""The documents of the demo: originals, and copies with a known edit; and the judgement of what a search found."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-The judgement of the demo as rich tables and panels. Nothing is printed or decided here.
-
-Texts of the corpus become `Text`, never markup, so that a `[` in them stays a `[`.
-"""
+"""The judgement of the demo as rich tables. Texts become `Text`, never markup, so that a `[` stays a `[`."""
 
 from __future__ import annotations
 

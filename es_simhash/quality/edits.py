@@ -1,9 +1,4 @@
-"""
-Edits that are common in republished texts, and counts of traditional and simplified Chinese among texts.
-
-An edit takes a text and a random generator, and returns the edited text, or ``None`` if it cannot apply.
-Conversion between the scripts needs OpenCC (extra ``preprocess``). No request is made here.
-"""
+"""Edits that are common in republished texts, and counts of traditional and simplified Chinese (with OpenCC)."""
 
 from __future__ import annotations
 
@@ -22,6 +17,7 @@ from es_simhash.quality.known_pairs import DUPLICATE
 from es_simhash.texts.measures import compare_pairs
 
 Edit = Callable[[str, Random], str | None]
+"""Returns the edited text, or ``None`` if the edit cannot apply."""
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n+)|.+$", re.DOTALL)
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _NUMBER = re.compile(r"\d+")
@@ -200,13 +196,10 @@ def count_scripts(texts: Sequence[str], scheme: Scheme) -> Scripts | None:
     if scheme.name == "weighted" or "t2s" in scheme.preprocess or not chinese or not conversion_is_available():
         return None
     simplified = [convert(text, "t2s") for text in chinese]
-    scripts = np.array([_script(text, own) for text, own in zip(chinese, simplified, strict=True)])
+    pairs = zip(chinese, simplified, strict=True)
+    # How many more characters of traditional Chinese than of simplified each has.
+    scripts = np.array([_changes(text, own) - _changes(text, convert(text, "s2t")) for text, own in pairs])
     return Scripts(int((scripts > 0).sum()), int((scripts < 0).sum()), _count_pairs(simplified, scripts, scheme))
-
-
-def _script(text: str, simplified: str) -> int:
-    """Return how many more characters of traditional Chinese than of simplified *text* has."""
-    return _changes(text, simplified) - _changes(text, convert(text, "s2t"))
 
 
 def _changes(text: str, converted: str) -> int:

@@ -1,9 +1,4 @@
-"""
-Recall and precision of near-duplicate search against pairs whose similarity is known, and their figures.
-
-All pairs of fingerprints are compared, so the figures are those of the scheme, the distance and the
-verification; the answers of a search engine can be measured instead. No request is made here.
-"""
+"""Recall and precision against pairs whose similarity is known: of an exact join of all texts, or of a search."""
 
 from __future__ import annotations
 

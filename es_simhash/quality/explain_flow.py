@@ -1,9 +1,4 @@
-"""
-Explains why two texts, or two documents that are read here, are near-duplicates, or why not.
-
-Fingerprints are made from hashed arrays (``hashing.shingles``); here the same features are strings with
-weights, one text at a time.
-"""
+"""Explains why two texts, or two documents, are near-duplicates, or why not; features are strings here, not hashes."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.quality.edits import count_scripts
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.shingles import shingle_sets
@@ -156,12 +157,14 @@ _HOT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """
     A fault of an index, or a note about it.
     *severity*: ``error``: near-duplicates are lost or wrong; ``warning``: lookups are slow or poor; ``note``: good to
     know. *values*: what the placeholders of its sentence stand for; ``quality.health`` has the sentences.
     """
+
+    _NAMES = "severity topic message advice kind values"
 
     severity: Severity
     kind: FindingKind
@@ -187,9 +190,6 @@ class Finding:
 
     def to_row(self) -> dict[str, Any]:
         return {"severity": self.severity, "topic": self.topic, "message": self.message, "advice": self.advice}
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self.to_row(), "kind": self.kind, "values": dict(self.values)}
 
 
 @dataclass(frozen=True, slots=True)

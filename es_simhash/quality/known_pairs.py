@@ -1,9 +1,4 @@
-"""
-Pairs of documents whose similarity is known: those that a user gives, and those that an index really has.
-
-The presets are estimated from the latter. No request is made here: ``quality.sampling_flow`` reads the pairs, and a
-user's files are read by the caller.
-"""
+"""Pairs of documents whose similarity is known: those that a user gives, and those that an index really has. Pure."""
 
 from __future__ import annotations
 

@@ -251,15 +251,9 @@ def _sample_presets(
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:
         return ()
+    farthest = max(each.max_distance for each in PRESETS.values())
     pairs, missing = yield from read_real_pairs(
-        context,
-        index,
-        sampled,
-        scheme=settings.scheme,
-        text_fields=fields,
-        max_distance=max(each.max_distance for each in PRESETS.values()),
-        seed=seed,
-        clauses=clauses,
+        context, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
     )
     if missing:
         raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)

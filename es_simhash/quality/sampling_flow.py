@@ -144,8 +144,7 @@ def read_real_pairs(
     index: Index,
     sampled: Sequence[tuple[Key, str]],
     *,
-    scheme: Scheme,
-    text_fields: Sequence[str],
+    settings: IndexSettings,
     max_distance: int,
     seed: int,
     clauses: Sequence[Mapping[str, Any]] = (),
@@ -160,7 +159,7 @@ def read_real_pairs(
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
     texts = [text for _, text in asked]
-    values = yield Compute(lambda: list(fingerprints(texts, scheme=scheme)))
+    values = yield Compute(lambda: list(fingerprints(texts, scheme=settings.scheme)))
     pairs: list[_Pair] = []
     reasons: dict[str, None] = {}
     options = LookupOptions(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
@@ -172,9 +171,9 @@ def read_real_pairs(
                 raise answer
             reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(number, asked[number][0], answer, chance)
-    found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), text_fields)
+    found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), settings.text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
-    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts, scheme))
+    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts, settings.scheme))
     return compared, tuple(reasons)
 
 

@@ -1,8 +1,4 @@
-"""
-What an index of so many documents takes: disk, memory, the cost of a lookup, shards and settings.
-
-Arithmetic on constants that were measured (docs/sizing.md), and the requests that read the real size of an index.
-"""
+"""What an index takes: disk, memory, cost of a lookup, settings. By constants that were measured (docs/sizing.md)."""
 
 from __future__ import annotations
 
@@ -180,7 +176,7 @@ _COSTS: dict[Product, _LookupCosts] = {
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """_Bytes for each document, from and to, and besides them; and the most documents with which they were measured."""
+    """Bytes for each document, from and to, and besides them; and the most documents with which they were measured."""
 
     low: float
     high: float
@@ -237,7 +233,7 @@ def estimate_size(
         segments:
             Segments of one shard as written.
         document_bytes:
-            _Bytes on disk of a document without our fields; it decides about shards.
+            Bytes on disk of a document without our fields; it decides about shards.
         scripts:
             Whether the server may run a script to compare fingerprints.
         density:
@@ -263,7 +259,8 @@ def estimate_size(
         raise WrongTypeError(f"scripts must be True or False, not {shorten(scripts)}")
     disk = _disk(documents, document_bytes, 1 + replicas)
     memory = [each.figure(name, documents) for name, each in _MEMORY.items()]
-    advised = _advised_shards(documents, sum(each.high for each in disk) / (1 + replicas))
+    primary_bytes = sum(each.high for each in disk) / (1 + replicas)
+    advised = min(_MOST_SHARDS, max(ceil(documents / _SHARD_DOCUMENTS), ceil(primary_bytes / _SHARD_BYTES)))
     shards = advised if shards is None else check_count("shards", shards, 1, _MOST_SHARDS_TOGETHER)
     stats = IndexStats(documents, max(1.0, density))
     plans = [
@@ -289,10 +286,6 @@ def _disk(documents: int, document_bytes: int, copies: int) -> list[Figure]:
         own = float(document_bytes * documents * copies)
         figures.append(Figure("disk_other_fields", own, own, "bytes", "exact"))
     return figures
-
-
-def _advised_shards(documents: int, bytes_: float) -> int:
-    return min(_MOST_SHARDS, max(ceil(documents / _SHARD_DOCUMENTS), ceil(bytes_ / _SHARD_BYTES)))
 
 
 def _lookup(plans: Sequence[PlanEstimate], costs: Sequence[_LookupCosts], shards: int, segments: int) -> list[Figure]:

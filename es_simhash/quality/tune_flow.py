@@ -79,14 +79,9 @@ def tune(context: Context, index: Index, options: TuneOptions) -> Flow[tuning.Tu
     reasons, notes = dict.fromkeys(drawn.reasons), list(drawn.notes)
     pairs_of: tuple[Scheme, RealPairs] | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
+        farthest = max(tuning.DISTANCES)
         real, missing = yield from read_real_pairs(
-            context,
-            index,
-            drawn.sampled,
-            scheme=settings.scheme,
-            text_fields=fields,
-            max_distance=max(tuning.DISTANCES),
-            seed=options.seed,
+            context, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)

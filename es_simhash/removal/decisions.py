@@ -40,6 +40,8 @@ def read_approved(path: FilePath, *, decisions: FilePath | None, sha256: str | N
     """Return the plan in *path*, with *decisions*; raise InvalidInputError if it is not the one with this *sha256*."""
     if sha256 is not None:
         check_name("sha256", sha256)
+    if decisions is not None:
+        check_input("decisions", decisions)
     plan = read_plan(check_input("path", path))
     if sha256 is not None and sha256.lower() != plan.sha256:
         raise InvalidInputError(
@@ -51,7 +53,7 @@ def read_approved(path: FilePath, *, decisions: FilePath | None, sha256: str | N
 
 def decide(plan: Plan, path: FilePath) -> Plan:
     """Return *plan* with the decisions in the file *path*; raise InvalidInputError if they do not fit it exactly."""
-    path = Path(check_input("decisions", path))
+    path = Path(path)
     refuse_pipe(path)
     try:
         if path.stat().st_size > LONGEST_LINE:

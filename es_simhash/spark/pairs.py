@@ -1,9 +1,4 @@
-"""
-All pairs within a distance: of fingerprints, and of the documents that have them.
-
-``groups.shares`` decides which joins find them and what a share of a join yields; Spark carries fingerprints
-to shares.
-"""
+"""All pairs within a distance: Spark carries fingerprints to the joins that ``groups.shares`` decides on."""
 
 from __future__ import annotations
 

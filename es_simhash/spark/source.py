@@ -147,7 +147,7 @@ SHOWN = 3
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskResult(WriterCommitMessage):
     """How many documents of a task were written, changed or deleted since they were read, and refused; and why."""
 
     written: int = 0
@@ -218,8 +218,8 @@ class _Writer(DataSourceArrowWriter):
     has_fingerprints: bool
     skips: bool
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        done = Written()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
+        done = TaskResult()
         with self.connection.open() as (client, dialect):
             for batch in iterator:
                 for begin in range(0, len(batch), BATCH):
@@ -243,7 +243,7 @@ class _Writer(DataSourceArrowWriter):
     def abort(self, messages: list[Any]) -> None:
         """Leave what was written: each document is right by itself."""
 
-    def _write(self, rows: Sequence[Mapping[str, Any]], done: Written) -> Flow[None]:
+    def _write(self, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> Flow[None]:
         at = now()
         wanted = {}
         for row in rows:

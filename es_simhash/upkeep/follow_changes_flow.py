@@ -32,7 +32,7 @@ from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
 TARGETS_SECONDS = 60.0
 
 
-class Subject:
+class FollowedIndices:
     """The indices behind a name, as they are now; *judge* is ``None`` before the first look."""
 
     def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
@@ -300,11 +300,11 @@ class Changes:
         own = set()
         for each, outcome in zip(wrong, outcomes, strict=True):
             if outcome.is_done:
-                self._tally.written += 1
-                self._tally.stale += each.is_stale
+                self._tally.sums["written"] += 1
+                self._tally.sums["stale"] += each.is_stale
                 own |= {outcome.version} if outcome.version is not None else set()
             elif outcome.status == CONFLICT:
-                self._tally.conflicts += 1  # the change that was faster has a later number
+                self._tally.sums["conflicts"] += 1  # the change that was faster has a later number
             elif is_refused_for_now(outcome):
                 refused = outcome
             elif outcome.status != MISSING:

@@ -1,9 +1,4 @@
-"""
-Follows an index: reads what changed, gives it fingerprints, decides its groups, and waits for more.
-
-The order of the work is here, and when groups are decided; ``follow_lease_flow`` says who may work,
-``follow_changes_flow`` what is followed and what is left to read, and writes fingerprints.
-"""
+"""Follows an index: the order of the work, and when groups are decided, some documents at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from es_simhash.mapping.shards_flow import Shard, reads_primaries
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Wait, check_index, index_key, local_names
 from es_simhash.transport.retry_flow import Patience, refresh
-from es_simhash.upkeep.follow_changes_flow import Changes, Place, Places, Subject
+from es_simhash.upkeep.follow_changes_flow import Changes, FollowedIndices, Place, Places
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError
 from es_simhash.upkeep.follow_options import (
     FollowOptions,
@@ -65,7 +60,7 @@ class _Follower:
         self._index = index
         self._options = options
         self._lease = Lease(options.state_index, index, context.prefix, options.lease_seconds)
-        self._subject = Subject(context, index, options)
+        self._indices = FollowedIndices(context, index, options)
         self._places = Places()
         self._tally = Tally()
         self._regroup = Regroup(context, index, options, self._lease, self._tally)
@@ -91,7 +86,7 @@ class _Follower:
                     raise
                 self._tally.errors[kind] += 1
                 self._tally.problem = str(error)
-                self._subject.distrust()
+                self._indices.distrust()
                 self._clock = yield Compute(time.monotonic)
                 yield Emit(self._report("retrying"))
                 yield patience.wait()
@@ -108,13 +103,13 @@ class _Follower:
         except Exception:  # noqa: BLE001 -- what ended the run matters more
             self._lease.is_held = False
         finally:
-            yield from self._subject.close()
+            yield from self._indices.close()
 
     def _step(self) -> Flow[bool]:
         """Take the lease, or do a round of work; return whether everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
-            yield from self._subject.check()
+            yield from self._indices.check()
             self._has_begun = True
         if not self._lease.is_held:
             yield from self._stand_by()
@@ -176,9 +171,9 @@ class _Follower:
 
     def _look(self, clock: float) -> Flow[None]:
         """Learn how many operations each shard has, and what its documents must carry."""
-        positions = yield from self._subject.look(clock)
-        self._regroup.note_targets(self._subject.targets)
-        self._places.look(positions, self._subject.purposes)
+        positions = yield from self._indices.look(clock)
+        self._regroup.note_targets(self._indices.targets)
+        self._places.look(positions, self._indices.purposes)
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
@@ -194,22 +189,22 @@ class _Follower:
 
     def _repair(self, place: Place, first: int, last: int, *, is_change: bool) -> Flow[int]:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
-        judge = self._subject.judge
+        judge = self._indices.judge
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
         page = yield from self._changes.read(place, judge, first, last)
         yield from self._lease.renew_if_due()
-        before = self._tally.written
+        before = self._tally.sums["written"]
         yield from self._changes.repair(place, judge, page.hits)
         ids = [hit["_id"] for hit in page.hits]
         if is_change:
-            self._tally.read += len(page.hits)
+            self._tally.sums["read"] += len(page.hits)
             self._regroup.add(ids, may_lack=page.replaced > 0)
         else:
-            self._tally.verified += len(page.hits)
-            if self._tally.written > before:
+            self._tally.sums["verified"] += len(page.hits)
+            if self._tally.sums["written"] > before:
                 self._regroup.add(ids, may_lack=False)
-        yield from self._subject.record_text_fields()
+        yield from self._indices.record_text_fields()
         return page.last
 
     def _verify(self, clock: float) -> Flow[None]:
@@ -371,7 +366,7 @@ class Regroup:
 
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""
-        self._tally.regrouped += done.changed
+        self._tally.sums["regrouped"] += done.changed
         for failure in done.failures:
             if refuses_whole_index(failure):
                 raise RefusedForNowError(failure)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError
@@ -79,45 +79,25 @@ class FollowReport:
         return self.state in ("standby", "waiting", "retrying")
 
 
-@dataclass(slots=True)
 class Tally:
-    """Counts what a follower does; its attributes are those of :class:`FollowReport`."""
+    """Counts what a follower does; *sums* has the names of the sums of :class:`FollowReport`."""
 
-    read: int = 0
-    verified: int = 0
-    written: int = 0
-    stale: int = 0
-    conflicts: int = 0
-    regrouped: int = 0
-    failed: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    problem: str = ""
-    _failures: list[Failure] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.sums: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+        self.problem = ""
+        self._failures: list[Failure] = []
 
     def fail(self, failure: Failure) -> None:
-        self.failed += 1
+        self.sums["failed"] += 1
         if len(self._failures) < SHOWN_FAILURES:
             self._failures.append(failure)
 
-    def report(self, state: FollowState, *, lag_operations: int, lag_seconds: float, has_lease: bool) -> FollowReport:
-        """Return the present report; the next report has only the failures after this one."""
-        failures, self._failures = tuple(self._failures), []
-        return FollowReport(
-            state,
-            self.read,
-            self.verified,
-            self.written,
-            self.stale,
-            self.conflicts,
-            self.regrouped,
-            self.failed,
-            failures,
-            lag_operations,
-            lag_seconds,
-            has_lease,
-            dict(self.errors),
-            self.problem if state in ("retrying", "standby") else "",
-        )
+    def report(self, state: FollowState, **now: Any) -> FollowReport:
+        """Return the present report, of values *now* too; the next report has only the failures after this one."""
+        now |= {**self.sums, "failures": tuple(self._failures), "errors": dict(self.errors)}
+        self._failures = []
+        return FollowReport(state, problem=self.problem if state in ("retrying", "standby") else "", **now)
 
 
 LONGEST_LEASE = 3_600

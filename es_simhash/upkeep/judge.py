@@ -369,6 +369,7 @@ class Ledger:
         run.
         """
         failures, self._failures = tuple(self._failures), []
+        seconds_each = WRITE_SECONDS + CHARACTER_SECONDS * self._judge.characters / max(1, self.seen)
         return BackfillProgress(
             total=self.total,
             seen=self.seen,
@@ -377,12 +378,9 @@ class Ledger:
             empty=self._empty,
             failures=failures,
             failed=self._failed,
-            seconds_left=None if elapsed is None else elapsed + self.changed * self._seconds_each(),
+            seconds_left=None if elapsed is None else elapsed + self.changed * seconds_each,
             is_done=is_done,
         )
-
-    def _seconds_each(self) -> float:
-        return WRITE_SECONDS + CHARACTER_SECONDS * self._judge.characters / max(1, self.seen)
 
     def _count(self, judged: Sequence[Judgement]) -> None:
         for each in judged:

@@ -1,8 +1,4 @@
-"""
-Creates indices with our fields, adds the fields to indices that exist, and finds what their documents need.
-
-Mappings are built in ``mapping.mapping`` and judged in ``mapping.faults``; the order of the requests is here.
-"""
+"""Creates indices with our fields, adds the fields to indices that exist, and finds what their documents need."""
 
 from __future__ import annotations
 

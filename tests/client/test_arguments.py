@@ -80,6 +80,8 @@ KINDS = {
     "plan": "plan",
     "show": "field names",
     "path": "path",
+    "decisions": "path or none",
+    "sha256": "routing",
     "archive": "path or none",
     "checkpoint": "path or none",
     "memory_file": "path or none",

@@ -7,7 +7,7 @@ from itertools import chain, islice
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
-from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal import apply_flow as apply_module, decisions as decisions_module
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.review import describe
 from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
@@ -355,14 +355,14 @@ def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, pla
     other = plan.with_name("other")
     for path, names in ((plan, ids[:2]), (other, ids[2:])):
         simhash.plan_removal(index, path, filter={"ids": {"values": names}}, **ALL)
-    read = apply_module.read_approved
+    read = decisions_module.read_plan
 
-    def read_and_replace(path, **approval):
-        found = read(path, **approval)
+    def read_and_replace(path):
+        found = read(path)
         other.replace(plan)
         return found
 
-    monkeypatch.setattr(apply_module, "read_approved", read_and_replace)
+    monkeypatch.setattr(decisions_module, "read_plan", read_and_replace)
     with pytest.raises(InvalidInputError, match=str(plan)):
         list(simhash.apply_removal(plan, archive=archive))
     assert len(sources(server, index)) == 6

@@ -33,7 +33,7 @@ from es_simhash.transport.protocol import local_names
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --decisions removal.decisions.json --yes",
     "es-simhash apply news --preset near --archive removed.jsonl.gz --yes --quiet",
-    common=["--archive", "--yes", *COMMON],
+    common=f"--archive --yes {COMMON}",
 )
 @click.argument("plan", metavar="PLAN|INDEX")
 @options.written_file(

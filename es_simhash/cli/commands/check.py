@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     "-" if each.max_distance is None else each.max_distance,
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
-                    _grouping(each.grouping),
+                    "-" if each.grouping is None else str(Grouping.from_dict(each.grouping)).removeprefix("rule "),
                 )
                 for each in checks
             ],
@@ -74,10 +73,6 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                 said = f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}"
                 warn(said, index=each.index, **asdict(fault))
     return 0 if all(each.ready for each in checks) else 1
-
-
-def _grouping(recorded: Mapping[str, Any] | None) -> str:
-    return "-" if recorded is None else str(Grouping.from_dict(recorded)).removeprefix("rule ")
 
 
 @options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")

@@ -45,9 +45,7 @@ from es_simhash.mapping.mapping import build_component_template, build_index_tem
 @options.value_option(default=None)
 @options.passages
 @click.option("--dry-run", is_flag=True, help="Without --existing: say what would be created, and create nothing.")
-@click.option(
-    "-y", "--yes", is_flag=True, help="With --existing: do it. Without --yes the command says what it would do."
-)
+@options.yes_for("--existing")
 @options.scheme
 @options.target
 def command(
@@ -153,9 +151,7 @@ def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, a
 @click.argument("name")
 @options.text_field
 @click.option("--install", is_flag=True, help="Store the template on the server; needs --yes.")
-@click.option(
-    "-y", "--yes", is_flag=True, help="With --install: do it. Without --yes the command says what it would do."
-)
+@options.yes_for("--install")
 @options.scheme
 @options.target
 def index_template(
@@ -269,7 +265,9 @@ def pipeline(
     pipeline = build_pipeline(
         scheme=target.scheme or DEFAULT_SCHEME, text_field=text_field, prefix=target.prefix, value=value
     )
-    text = _console_text(pipeline, name or f"{target.prefix}-fingerprints", index or "my-index")
+    name = name or f"{target.prefix}-fingerprints"
+    settings = f"PUT {index or 'my-index'}/_settings\n{to_json({'index.final_pipeline': name}, indent=2)}"
+    text = f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\n{settings}"
     _print_body(pipeline, text, console=console, as_json=as_json)
 
 
@@ -279,11 +277,6 @@ def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool
         print_text(text)
     else:
         print_json(body, indent=None if as_json else 2)
-
-
-def _console_text(pipeline: dict[str, Any], name: str, index: str) -> str:
-    settings = to_json({"index.final_pipeline": name}, indent=2)
-    return f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\nPUT {index}/_settings\n{settings}"
 
 
 COMPONENT = "es-simhash"

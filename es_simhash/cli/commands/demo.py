@@ -1,8 +1,4 @@
-"""
-``es-simhash demo``: near-duplicates in a small corpus, for a person to judge; and ``serve``: a local server.
-
-The corpus, the judgement and the tables are in ``es_simhash.demo``; this module runs them against a server.
-"""
+"""``es-simhash demo``: near-duplicates in a small corpus, for a person to judge; and ``serve``: a local server."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, show
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.records import STDIN, Reader, read_text
-from es_simhash.cli.tables import Lines, print_table
+from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 from es_simhash.removal.files import refuse_output
@@ -137,13 +137,9 @@ def _show(figures: dict[str, Any]) -> None:
 def _cells(row: dict[str, Any]) -> list[str]:
     cells = []
     for each in (row, row["verified"]):
-        cells += [_share(each[name]) for name in ("recall", "precision", "precision_forgiving")]
+        cells += [share_text(each[name], 4) for name in ("recall", "precision", "precision_forgiving")]
         cells.append(f"{each['reported']:,}")
     return cells
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def _length(row: dict[str, Any]) -> str:
@@ -200,7 +196,9 @@ def _show_explanation(found: Explanation) -> None:
     if not found.is_cut:
         _show_features("features that differ", found.differing)
         _show_features("features that are shared", found.shared)
-    _show_diff(found)
+    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
+
+    show(diff_text(found.diff))
 
 
 def _figures(found: Explanation) -> Iterator[str]:
@@ -231,9 +229,3 @@ def _show_features(title: str, features: tuple[Feature, ...]) -> None:
             [(each.name, f"{each.first:.3g}", f"{each.second:.3g}") for each in features[:_FEATURES]],
             title=f"{title}: {min(len(features), _FEATURES):,} of {len(features):,}",
         )
-
-
-def _show_diff(found: Explanation) -> None:
-    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
-
-    show(diff_text(found.diff))

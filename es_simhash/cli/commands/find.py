@@ -17,7 +17,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.records import Reader, Record, piped_text, read_text_argument
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint, to_hex
 from es_simhash.lookup.near_dups import NearDup, NearDups
@@ -131,11 +131,10 @@ def _to_dict(found: NearDups) -> dict[str, Any]:
 
 
 def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]:
-    similarity = "-" if each.similarity is None else f"{each.similarity:.3f}"
     source = each.source or {}
     return [
         each.distance,
-        *([similarity] if is_verified else []),
+        *([share_text(each.similarity)] if is_verified else []),
         each.id,
         each.index,
         to_hex(each.fingerprint),
@@ -148,10 +147,7 @@ def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]
     "es-simhash find news --id 4711 --source title,date",
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
-    common=(
-        *("--file", "--id", "--input", "--lookups", "--text-field", "--max-distance"),
-        *("--size", "--preset", "--filter", "--source", "--url", "--json"),
-    ),
+    common="--file --id --input --lookups --text-field --max-distance --size --preset --filter --source --url --json",
 )
 @click.argument("index")
 @click.argument("text", required=False)

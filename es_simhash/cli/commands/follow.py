@@ -107,10 +107,8 @@ _CONNECT_SECONDS = 5.0
     "es-simhash follow news",
     "es-simhash follow news --metrics json --prometheus-port 9108",
     "es-simhash follow news --once",
-    common=(
-        *("--text-field", "--once", "--no-wait", "--interval", "--reconcile-every", "--metrics", "--prometheus-port"),
-        *("--dry-run", "--url", "--json"),
-    ),
+    common="--text-field --once --no-wait --interval --reconcile-every --metrics "
+    "--prometheus-port --dry-run --url --json",
 )
 @click.argument("index")
 @options.text_field

@@ -163,9 +163,7 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     help="Change the recorded grouping to the one that the other options ask for; needs --yes. Run it again if it was "
     "stopped.",
 )
-@click.option(
-    "-y", "--yes", is_flag=True, help="With --regroup: do it. Without --yes the command says what it would do."
-)
+@options.yes_for("--regroup")
 @grouping_option
 @resources
 @options.target
@@ -222,10 +220,7 @@ def reconcile(
     "es-simhash tag news --preset near",
     "es-simhash tag news --preset near --yes",
     "es-simhash tag mails --contained 0.95 --yes",
-    common=(
-        *("--contained", "--yes", "--preset", "--verify", "--max-distance", "--rule"),
-        *("--canonical", "--url", "--json"),
-    ),
+    common="--contained --yes --preset --verify --max-distance --rule --canonical --url --json",
 )
 @click.argument("index")
 @contained_option

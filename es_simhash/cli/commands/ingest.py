@@ -32,10 +32,8 @@ from es_simhash.removal.files import refuse_output
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
-    common=(
-        *("--id-field", "--text-field", "--create", "--on-duplicate", "--preset", "--max-distance", "--checkpoint"),
-        *("--report", "--dry-run", "--url", "--json"),
-    ),
+    common="--id-field --text-field --create --on-duplicate --preset --max-distance --checkpoint "
+    "--report --dry-run --url --json",
 )
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)

@@ -34,7 +34,7 @@ _SHOWN = 20
     "es-simhash plan news --out removal.jsonl",
     "es-simhash plan news --out removal.jsonl --preset near --protect source --show title",
     "es-simhash plan mails --out removal.jsonl --contained 0.95",
-    common=["--out", *COMMON],
+    common=f"--out {COMMON}",
 )
 @click.argument("index")
 @options.written_file("--out", help="Write the plan to this file.")

@@ -13,7 +13,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import BYTES, COUNT, NEW_FILE
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import shorten
 from es_simhash.removal.files import refuse_output, write_whole
 
@@ -68,7 +68,7 @@ def _show(found: Tuning, index: str, *, all_: bool) -> None:
         [
             (
                 *(each.preset, each.max_distance, each.similarity),
-                *map(_share, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
+                *map(share_text, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
                 *(each.candidates, each.milliseconds),
             )
             for each in found.presets
@@ -93,9 +93,9 @@ def _show_schemes(found: Tuning) -> None:
         ["scheme", "#max distance", "#recall", "#precision", "#pairs", "#unrelated", *(f"#{kind}" for kind in kinds)],
         [
             (
-                *(each.scheme, each.max_distance, _share(each.recall), _share(each.precision)),
+                *(each.scheme, each.max_distance, share_text(each.recall), share_text(each.precision)),
                 *(f"{each.pairs:,}", f"{each.unrelated:,.1f}"),
-                *(_share(each.by_edit.get(kind)) for kind in kinds),
+                *(share_text(each.by_edit.get(kind)) for kind in kinds),
             )
             for each in found.schemes
         ],
@@ -103,10 +103,6 @@ def _show_schemes(found: Tuning) -> None:
         "other in the index whose texts are 80 % the same; unrelated: unrelated documents to expect in each lookup",
         keys=2,
     )
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 _SHOWN_LETTERS = 60

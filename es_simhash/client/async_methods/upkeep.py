@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import AsyncBase
-from es_simhash.hashing import Scheme
-from es_simhash.mapping.meta import IndexSettings
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme
+from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
@@ -108,7 +108,10 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.setup_flow import create_index
 
-        ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
+        used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
+        ours = build_settings(
+            scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+        )
         return await self._run(create_index(self._context, index, ours, mappings, settings, dry_run=dry_run))
 
     async def put_mapping(

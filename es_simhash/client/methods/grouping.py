@@ -1,9 +1,4 @@
-"""
-Methods that write documents with their fingerprints, and that make, read and use groups.
-
-A flow is imported when its method is first called, so that a program that only looks up does not load the
-others.
-"""
+"""Methods that write documents with fingerprints, and make and read groups; each imports its flow on first call."""
 
 from __future__ import annotations
 
@@ -163,11 +158,7 @@ class GroupingMethods(SyncBase):
         )
 
     def groups(
-        self,
-        index: Index,
-        *,
-        options: GroupOptions,
-        progress: OnProgress | None = None,
+        self, index: Index, *, options: GroupOptions, progress: OnProgress | None = None
     ) -> Generator[Group, None, None]:
         """
         Yield each group of two or more documents of *index*, as the documents say.

@@ -22,12 +22,7 @@ class LookupMethods(SyncBase):
     """Lookups of near-duplicates and of passages."""
 
     def find_near_dups(
-        self,
-        index: Index,
-        text: str | None = None,
-        *,
-        fingerprint: int | None = None,
-        options: LookupOptions,
+        self, index: Index, text: str | None = None, *, fingerprint: int | None = None, options: LookupOptions
     ) -> NearDups:
         """
         Return every document of *index* within max_distance of *text*, nearest first.
@@ -57,13 +52,7 @@ class LookupMethods(SyncBase):
         """
         return self._run(finding.find(self._context, index, text, fingerprint, options))
 
-    def find_near_dups_of(
-        self,
-        index: Index,
-        id: str,
-        *,
-        options: LookupOptions,
-    ) -> NearDups:
+    def find_near_dups_of(self, index: Index, id: str, *, options: LookupOptions) -> NearDups:
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
 
@@ -164,13 +153,7 @@ class LookupMethods(SyncBase):
         """
         return self._run(read_fingerprint(self._context, index, id, routing))
 
-    def find_passages(
-        self,
-        index: Index,
-        text: str,
-        *,
-        options: PassageOptions,
-    ) -> Overlaps:
+    def find_passages(self, index: Index, text: str, *, options: PassageOptions) -> Overlaps:
         """
         Return every document of *index* that shares a run of at least min_run letters with *text*, and such passages.
 
@@ -200,13 +183,7 @@ class LookupMethods(SyncBase):
         """
         return self._run(passages.find(self._context, index, text, options))
 
-    def find_passages_of(
-        self,
-        index: Index,
-        id: str,
-        *,
-        options: PassageOptions,
-    ) -> Overlaps:
+    def find_passages_of(self, index: Index, id: str, *, options: PassageOptions) -> Overlaps:
         """
         Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
 
@@ -219,11 +196,7 @@ class LookupMethods(SyncBase):
         return self._run(passages.find_of(self._context, index, id, options))
 
     def find_passages_many(
-        self,
-        index: Index,
-        texts: Iterable[str],
-        *,
-        options: PassageOptions,
+        self, index: Index, texts: Iterable[str], *, options: PassageOptions
     ) -> list[Overlaps | Exception]:
         """
         Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
@@ -233,11 +206,7 @@ class LookupMethods(SyncBase):
         return self._run(passages.find_many(self._context, index, texts, options))
 
     def stream_passages(
-        self,
-        index: Index,
-        text: str,
-        *,
-        options: Annotated[PassageOptions, "without size on_incomplete"],
+        self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size on_incomplete"]
     ) -> Generator[Overlap, None, None]:
         """
         Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.

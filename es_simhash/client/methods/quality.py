@@ -99,12 +99,7 @@ class QualityMethods(SyncBase):
 
         return self._run(explain_documents(self._context, index, first, second, text_field, max_changes))
 
-    def stats(
-        self,
-        index: Index,
-        *,
-        options: StatsOptions,
-    ) -> Stats:
+    def stats(self, index: Index, *, options: StatsOptions) -> Stats:
         """
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
@@ -123,12 +118,7 @@ class QualityMethods(SyncBase):
 
         return self._run(read_stats(self._context, index, options))
 
-    def size(
-        self,
-        index: Index,
-        *,
-        options: SizeOptions,
-    ) -> Size:
+    def size(self, index: Index, *, options: SizeOptions) -> Size:
         """
         Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
 
@@ -148,12 +138,7 @@ class QualityMethods(SyncBase):
 
         return self._run(read_size(self._context, index, options))
 
-    def report(
-        self,
-        index: Index,
-        *,
-        options: ReportOptions,
-    ) -> IndexReport:
+    def report(self, index: Index, *, options: ReportOptions) -> IndexReport:
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 

@@ -21,12 +21,7 @@ class RemovalMethods(SyncBase):
     """Removal of duplicates."""
 
     def plan_removal(
-        self,
-        index: Index,
-        path: str | os.PathLike[str],
-        *,
-        options: PlanOptions,
-        progress: OnProgress | None = None,
+        self, index: Index, path: str | os.PathLike[str], *, options: PlanOptions, progress: OnProgress | None = None
     ) -> RemovalPlan:
         """
         Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.

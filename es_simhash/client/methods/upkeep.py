@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import SyncBase
-from es_simhash.hashing import Scheme
-from es_simhash.mapping.meta import IndexSettings
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme
+from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
@@ -102,7 +102,10 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.upkeep.setup_flow import create_index
 
-        ours = self._settings(scheme, text_field, max_distance, value=value, passages=passages)
+        used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
+        ours = build_settings(
+            scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+        )
         return self._run(create_index(self._context, index, ours, mappings, settings, dry_run=dry_run))
 
     def put_mapping(
@@ -219,11 +222,7 @@ class UpkeepMethods(SyncBase):
         return self._run(remove_fields(self._context, index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
-        self,
-        index: Index,
-        *,
-        options: BackfillOptions,
-        progress: OnProgress | None = None,
+        self, index: Index, *, options: BackfillOptions, progress: OnProgress | None = None
     ) -> Generator[BackfillProgress, None, None]:
         """
         Give each document of *index* the fingerprint of its present text, and yield the progress.
@@ -244,12 +243,7 @@ class UpkeepMethods(SyncBase):
 
         return self._stream(backfill(self._context, index, options), progress)
 
-    def follow(
-        self,
-        index: Index,
-        *,
-        options: FollowOptions,
-    ) -> Generator[FollowReport, None, None]:
+    def follow(self, index: Index, *, options: FollowOptions) -> Generator[FollowReport, None, None]:
         """
         Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
 

@@ -1,10 +1,5 @@
 # Generated from methods/grouping.py by tools/generate_clients.py: change that file, then run `make client`.
-"""
-Methods that write documents with their fingerprints, and that make, read and use groups.
-
-A flow is imported when its method is first called, so that a program that only looks up does not load the
-others.
-"""
+"""Methods that write documents with fingerprints, and make and read groups; each imports its flow on first call."""
 
 from __future__ import annotations
 

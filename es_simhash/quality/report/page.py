@@ -1,8 +1,4 @@
-"""
-The report as values, and as one HTML page with its style and without a script; it loads nothing from anywhere.
-
-``report.html.jinja`` is the page; here are the values for it.
-"""
+"""The report as values, and as one HTML page, ``report.html.jinja``, that has no script and loads nothing."""
 
 from __future__ import annotations
 
