@@ -101,7 +101,7 @@ def command(
                 is_contained = read_plan(path).header.is_by_containment
                 counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
         except GuardRailError:
-            if not is_file and not any(True for _ in read_archive(archive)):
+            if not is_file and not any(True for _ in read_archive(archive, allow_cut=True)):
                 path.unlink()  # nothing was begun: the next command may have other options
                 Path(archive).unlink()
             raise
