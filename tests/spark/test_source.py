@@ -94,6 +94,20 @@ def test_groups_are_those_of_reconcile(documents, client, index):
     assert sorted(found) == recorded(client, index)
 
 
+def test_the_fields_that_decided_are_named(documents, client, tmp_path):
+    """A column that is made of others says nothing of the documents; versions that are gone have no line."""
+    made = documents.withColumnRenamed("body", "text")
+    options = {"client": client, "text": "text", **GROUPING, "max_share": 0}
+    with pytest.raises(InvalidInputError, match="has no field text: name in fields what"):
+        plan_removal(made, tmp_path / "plan.jsonl", **options)
+    plan = plan_removal(made, tmp_path / "plan.jsonl", fields=["body"], **options)
+    assert plan.count == plan.excess[0].share.removals > 5
+    assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
+    late = made.withColumn("seq_no", made.seq_no + 1_000)
+    plan = plan_removal(late, tmp_path / "plan.jsonl", fields=["body"], **options)
+    assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
+
+
 def test_a_plan_is_applied(documents, client, index, tmp_path):
     """What Spark planned is deleted by ``apply_removal``, and restored."""
     plan = plan_removal(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
@@ -115,20 +129,6 @@ def test_a_plan_is_applied(documents, client, index, tmp_path):
     list(simhash.restore(tmp_path / "archive.jsonl"))
     client.indices.refresh(index=index)
     assert len(hits(client, index)) == DOCUMENTS + 1
-
-
-def test_the_fields_that_decided_are_named(documents, client, tmp_path):
-    """A column that is made of others says nothing of the documents; versions that are gone have no line."""
-    made = documents.withColumnRenamed("body", "text")
-    options = {"client": client, "text": "text", **GROUPING, "max_share": 0}
-    with pytest.raises(InvalidInputError, match="has no field text: name in fields what"):
-        plan_removal(made, tmp_path / "plan.jsonl", **options)
-    plan = plan_removal(made, tmp_path / "plan.jsonl", fields=["body"], **options)
-    assert plan.count == plan.excess[0].share.removals > 5
-    assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
-    late = made.withColumn("seq_no", made.seq_no + 1_000)
-    plan = plan_removal(late, tmp_path / "plan.jsonl", fields=["body"], **options)
-    assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
 
 
 def test_what_spark_computed_is_written(spark, server, client):
