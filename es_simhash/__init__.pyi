@@ -21,7 +21,7 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
-from .groups.pairs_and_groups_flow import Group, Pair, distinct
+from .groups.pairs_and_groups_flow import Group, Pair
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
@@ -42,7 +42,7 @@ from .ingest.actions import Problem
 from .ingest.decide import IfSimilar
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
-from .lookup.near_dups import NearDup, NearDups, rescore
+from .lookup.near_dups import NearDup, NearDups, distinct, rescore
 from .lookup.options import Verification
 from .lookup.paste import build_esql, build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup

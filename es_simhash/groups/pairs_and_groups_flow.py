@@ -1,9 +1,9 @@
-"""All pairs of near-duplicates, groups as the group fields say, and near-duplicates among hits. Nothing is written."""
+"""All pairs of near-duplicates, and groups as the group fields say. Nothing is written."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,14 +13,14 @@ from es_simhash.errors import MappingError, SchemeMismatchError
 from es_simhash.groups.read_flow import read_all, read_texts
 from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
 from es_simhash.groups.settings_flow import refuse_regrouping
-from es_simhash.hashing import from_hex, hamming_distance
-from es_simhash.lookup.near_dups import NearDup, check_hits
+from es_simhash.hashing import from_hex
+from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.options import Verified
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.verify_flow import FETCH, fetch_texts
 from es_simhash.mapping.context import Context, Resolved, TextFields
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance, require_text_fields
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, read_present_settings, read_settings_by_index, resolve_index
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
@@ -410,46 +410,3 @@ class _Reader:
             prepared = yield Compute(self._measure.prepare, (list(found.texts.values()),))
             sets |= zip(found.texts, prepared, strict=True)
         return sets
-
-
-def distinct(
-    hits: Iterable[Mapping[str, Any]], max_distance: int = DEFAULT_MAX_DISTANCE, *, prefix: str = DEFAULT_PREFIX
-) -> list[Mapping[str, Any]]:
-    """
-    Return *hits* without those that are near-duplicates of a hit before them, in their order.
-
-    It thins one page of any search's results. Only this page is compared, so a near-duplicate of a hit on an earlier
-    page stays. A hit without a fingerprint stays too.
-
-    Args:
-        hits:
-            Hits as a search answered them (``response["hits"]["hits"]``), with the fingerprint in their ``_source``,
-            or among their ``docvalue_fields`` or ``fields``.
-        max_distance:
-            Largest distance of a near-duplicate in bits, inclusive, 0 to 64.
-        prefix:
-            Name of the object that holds the fields.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If it is out of range, or a hit's fingerprint is no fingerprint.
-
-    Examples:
-        >>> page = [{"_id": str(n), "fields": {"simhash.fingerprint": [f"{n:016x}"]}} for n in (0, 1, 255)]
-        >>> [hit["_id"] for hit in distinct(page, 3)]
-        ['0', '255']
-    """
-    check_max_distance(max_distance)
-    name = Fields(prefix).fingerprint
-    kept: list[int] = []
-    found = []
-    for hit in check_hits(hits):
-        values = (hit.get("fields") or {}).get(name) or []
-        digits = values[0] if values else read_text(hit.get("_source") or {}, (name,))
-        if digits is not None:
-            fingerprint = from_hex(digits)
-            if any(hamming_distance(fingerprint, each) <= max_distance for each in kept):
-                continue
-            kept.append(fingerprint)
-        found.append(hit)
-    return found

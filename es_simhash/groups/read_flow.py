@@ -10,7 +10,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.groups.content import Content, TextStore, Unread, moment_of, per_of
 from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.find_flow import index_stats
-from es_simhash.lookup.find_many_flow import Batch, make_batch, take_answer
+from es_simhash.lookup.find_many_flow import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.search_flow import Question, Subject
@@ -72,18 +72,18 @@ class GroupLookups:
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self._subject = replace(self._subject, stats=stats)
 
-    def batch(self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None) -> Batch:
+    def batch(self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None) -> MultiSearch:
         """Return the request for one or more *fingerprints*; *known*: fingerprints of the index near each."""
         near = {wanted: each for wanted, each in (known or {}).items() if len(each) <= MOST_KNOWN}
         ordered = sorted(fingerprints, key=lambda each: each not in near)  # those asked alike share searches
-        return make_batch([Question(self._subject, each, known=near.get(each)) for each in ordered])
+        return make_multi_search([Question(self._subject, each, known=near.get(each)) for each in ordered])
 
     @property
     def milliseconds(self) -> float:
         """How long one lookup by block terms is expected to take the server, or took it."""
         return max(self._subject.milliseconds, self._took)
 
-    def take(self, batch: Batch, answer: Any) -> Flow[dict[int, NearDups]]:
+    def take(self, batch: MultiSearch, answer: Any) -> Flow[dict[int, NearDups]]:
         """
         Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even

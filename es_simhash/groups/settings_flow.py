@@ -105,14 +105,14 @@ def settle_grouping(
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
     base = _find_base(resolved.each, settings)
-    has_texts = bool(resolved.each) and all(own.text_fields for own in resolved.each.values())
+    has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
     grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
     field_kinds(resolved, grouping)
     if record:
-        for name, own in resolved.each.items():
-            extra = _extra(own, grouping)
+        for name, one in resolved.each.items():
+            extra = _extra(one, grouping)
             if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
-                yield from _record(context, name, resolved.mappings[name], replace(own, extra=extra))
+                yield from _record(context, name, resolved.mappings[name], replace(one, extra=extra))
                 if not regroup:
                     logger.info(
                         "index %r records its grouping now, for all that group: %s; another one takes "
@@ -125,28 +125,28 @@ def settle_grouping(
 
 def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
     """Return *settings* with the grouping that all grouped indices have, or will have."""
-    changes = {change.new for own in each.values() if (change := Regrouping.read(own)) is not None}
+    changes = {change.new for one in each.values() if (change := Regrouping.read(one)) is not None}
     # An index that a change has not reached yet follows the others.
-    found = changes or {grouping for own in each.values() if (grouping := Grouping.read(own)) is not None}
+    found = changes or {grouping for one in each.values() if (grouping := Grouping.read(one)) is not None}
     if len(found) > 1:
         raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
     return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
 
 
-def _extra(own: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
-    """Return what an index with the settings *own* is to record, so that it has *grouping*; ``None`` for no change."""
-    change, recorded = Regrouping.read(own), Grouping.read(own)
+def _extra(settings: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
+    """Return what an index with *settings* is to record, so that it has *grouping*; ``None`` for no change."""
+    change, recorded = Regrouping.read(settings), Grouping.read(settings)
     if change is None and recorded is None:
-        return grouping.put(own.extra)
+        return grouping.put(settings.extra)
     if (recorded if change is None else change.new) == grouping:
         return None
-    return Regrouping(recorded, grouping).put(own.extra)
+    return Regrouping(recorded, grouping).put(settings.extra)
 
 
 def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
     """Raise if the grouping of an index is being changed: its documents have groups of two rules."""
-    for name, own in each.items():
-        change = Regrouping.read(own)
+    for name, settings in each.items():
+        change = Regrouping.read(settings)
         if change is not None:
             raise MappingError(
                 f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
@@ -170,17 +170,17 @@ def check_recorded(
     resolved = yield from resolve_index(context, index)
     _compare(resolved, grouping, regroup=regroup)
     for name, mapping in before.mappings.items():
-        own = resolved.each.get(name)
+        settings = resolved.each.get(name)
         is_grouped = name in before.each and read_settings(mapping, prefix=context.prefix) is not None
-        if is_grouped and name in resolved.mappings and (own is None or target_of(own) is None):
+        if is_grouped and name in resolved.mappings and (settings is None or target_of(settings) is None):
             raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
 
 def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
     if not regroup:
         refuse_regrouping(resolved.each)
-    for name, own in resolved.each.items():
-        recorded = target_of(own)
+    for name, settings in resolved.each.items():
+        recorded = target_of(settings)
         if recorded is not None and recorded != grouping:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
 
@@ -189,10 +189,10 @@ def finish_regrouping(context: Context, index: Index, grouping: Grouping) -> Flo
     """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
     resolved = yield from resolve_index(context, index)
     _compare(resolved, grouping, regroup=True)
-    for name, own in resolved.each.items():
-        change = Regrouping.read(own)
+    for name, settings in resolved.each.items():
+        change = Regrouping.read(settings)
         if change is not None:
-            done = replace(own, extra=change.finish(own.extra))
+            done = replace(settings, extra=change.finish(settings.extra))
             yield from _record(context, name, resolved.mappings[name], done)
 
 

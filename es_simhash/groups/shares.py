@@ -278,14 +278,14 @@ class Routes:
     hot: Sequence[Sequence[tuple[int, Routes]]] = field(default=())
 
     @property
-    def own(self) -> int:
+    def direct(self) -> int:
         """How many shares it has, without those of the hot keys."""
         return sum(self.parts) if self.keys != [0] else self.parts[0] * (self.parts[0] + 1) // 2
 
     @property
     def count(self) -> int:
         """How many shares it has."""
-        return self.own + sum(routes.count for each in self.hot for _, routes in each)
+        return self.direct + sum(routes.count for each in self.hot for _, routes in each)
 
     def route(self, values: Fingerprints) -> Iterator[tuple[int, Fingerprints]]:
         """Yield the numbers of shares, and which of *values* go there."""
@@ -313,7 +313,7 @@ class Routes:
 
     def pairs(self, share: int, values: Fingerprints) -> Iterator[ValuePairs]:
         """Yield the pairs of a share; *values* are all that were sent to it, each once, in any order."""
-        if share >= self.first + self.own:
+        if share >= self.first + self.direct:
             inner = [routes for each in self.hot for _, routes in each]
             chosen = inner[bisect_right([each.first for each in inner], share) - 1]
             yield from chosen.pairs(share, values)
@@ -363,7 +363,7 @@ def plan_routes(
     wanted = max(0, (count // SHARE).bit_length())
     parts = [1 << min(key.bit_count(), wanted) for key in keys]
     planned = Routes(max_distance, bits, keys, before, parts, first)
-    after = first + planned.own
+    after = first + planned.direct
     hot: list[list[tuple[int, Routes]]] = []
     for number, key in enumerate(keys):
         hot.append([])

@@ -20,7 +20,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.source_flow import GroupedIngest
-from es_simhash.lookup.find_many_flow import Batch
+from es_simhash.lookup.find_many_flow import MultiSearch
 from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.options import ResidentError, pays
@@ -38,7 +38,7 @@ class Asked:
     """What is asked about one batch; *by_table*: only about fingerprints that the table in memory has near it."""
 
     fingerprints: Sequence[int]
-    batch: Batch | None
+    batch: MultiSearch | None
     by_table: bool = False
 
     @property
@@ -110,7 +110,7 @@ class ExistingLookup:
     def note_written(self, items: Iterable[Item]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
         if self._resident is not None:
-            self._resident.note_own(Counter(filter(None, map(_written_to, items))))
+            self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
     def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""

@@ -11,7 +11,7 @@ from typing import Any
 from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.near_dups import NearDups, held_fingerprints
+from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
 from es_simhash.lookup.options import LookupOptions, check_complete, effective_distance, usable_limits
 from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
@@ -162,34 +162,28 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
     routing, options = options.routing, replace(options, routing=None)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
-        found = yield from _find_unverified(context, index, id, routing, settings, before_verification(options))
-        if options.verification is None or not found:
-            return found
+        itself, gaps = yield from _read_stored(context, index, id, routing)
+        if not itself:
+            check_whole(gaps)
+        fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+        wanted = before_verification(options)
+        # The document itself is looked up as well, and left out of the answer.
+        size = None if wanted.size is None else wanted.size + len(itself)
+        wider = replace(wanted, size=size, on_incomplete="return")
+        found = yield from search(Question((yield from read_subject(context, index, settings, wider)), fingerprint))
+        keys = set(map(document_key, itself))
+        others = (each for each in found if each.key not in keys)
+        # A copy of the document that was not read may have another fingerprint.
+        reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+        items = tuple(islice(others, wanted.size))
+        answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
+        check_complete(answer, options.on_incomplete)
+        if options.verification is None or not answer:
+            return answer
         text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
-        return (yield from verify_found(index, [found], [text], settings, options))[0]
+        return (yield from verify_found(index, [answer], [text], settings, options))[0]
 
     return (yield from _with_settings(context, index, options, look_up))
-
-
-def _find_unverified(
-    context: Context, index: Index, id: str, routing: str | None, settings: IndexSettings, options: LookupOptions
-) -> Flow[NearDups]:
-    itself, gaps = yield from _read_stored(context, index, id, routing)
-    if not itself:
-        check_whole(gaps)
-    fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
-    # The document itself is looked up as well, and left out of the answer.
-    size = None if options.size is None else options.size + len(itself)
-    wider = replace(options, size=size, on_incomplete="return")
-    subject = yield from read_subject(context, index, settings, wider)
-    found = yield from search(Question(subject, fingerprint))
-    own = set(map(document_key, itself))
-    others = (each for each in found if each.key not in own)
-    # A copy of the document that was not read may have another fingerprint.
-    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-    items = tuple(islice(others, options.size))
-    answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
-    return check_complete(answer, options.on_incomplete)
 
 
 def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
@@ -228,7 +222,7 @@ def _read_stored(context: Context, index: Index, id: str, routing: str | None) -
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
     if not hits:
         raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
-    values = {value for hit in hits for value in held_fingerprints(hit, name)}
+    values = {value for hit in hits for value in hit_fingerprints(hit, name)}
     if not values:
         raise InvalidInputError(
             f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"

@@ -13,7 +13,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFa
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
 from es_simhash.lookup.find_flow import before_verification, nothing_for, read_subject, verify_found
 from es_simhash.lookup.from_memory_flow import MemoryLookups
-from es_simhash.lookup.near_dups import NearDups, held_fingerprints
+from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
 from es_simhash.lookup.options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
@@ -27,7 +27,7 @@ from es_simhash.transport.retry_flow import Patience, is_passing
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class SharedSearch:
     """One or more questions of the same subject, and therefore with the same plan, that share one search."""
 
     questions: Sequence[Question]
@@ -48,7 +48,7 @@ class Bundle:
         """
         Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
         They must be if there is no answer, the search was refused, it did not read everything, or a hit has no readable
-        fingerprint. A bundle of one question returns the answer unchanged, also an exception.
+        fingerprint. A search of one question returns the answer unchanged, also an exception.
         """
         if len(self.questions) == 1:
             return [answer]
@@ -57,7 +57,7 @@ class Bundle:
             return one_by_one
         hits = answer["hits"]["hits"]
         field = self.questions[0].field
-        if len(hits) >= self.page or not all(held_fingerprints(hit, field) for hit in hits):
+        if len(hits) >= self.page or not all(hit_fingerprints(hit, field) for hit in hits):
             return one_by_one
         try:
             return [{**answer, "hits": {"hits": part}} for part in _hits_of_each(self.questions, hits)]
@@ -67,15 +67,12 @@ class Bundle:
 
 def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Mapping[str, Any]]]:
     """Yield for each of *questions* those of *hits*, all of which have a fingerprint, that may be near it."""
-    holders: dict[int, list[Mapping[str, Any]]] = {}
-    for hit in hits:
-        for digits in hit["fields"][questions[0].field]:
-            holders.setdefault(int(digits, 16), []).append(hit)
+    found_by = by_fingerprint(hits, questions[0].field)
     for each in questions:
         wanted, most = each.fingerprint, each.max_distance
-        near = (value for value in holders if (value ^ wanted).bit_count() <= most)
+        near = (value for value in found_by if (value ^ wanted).bit_count() <= most)
         known = near if each.known is None else each.known
-        found = (hit for value in known for hit in holders.get(value, ()))
+        found = (hit for value in known for hit in found_by.get(value, ()))
         yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
 
 
@@ -106,40 +103,40 @@ _TOO_LARGE = 413
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Bundles of questions, in order, that go out in one multi-search."""
+class MultiSearch:
+    """Searches of questions, in order, that go out in one multi-search."""
 
-    bundles: Sequence[Bundle]
+    searches: Sequence[SharedSearch]
 
     @property
     def questions(self) -> list[Question]:
-        return [question for bundle in self.bundles for question in bundle.questions]
+        return [question for each in self.searches for question in each.questions]
 
     def call(self) -> Call:
-        subject = self.bundles[0].questions[0].subject
+        subject = self.searches[0].questions[0].subject
         header = {"index": subject.index, **subject.routing}
-        return Call("msearch", {"body": [line for bundle in self.bundles for line in (header, bundle.body())]})
+        return Call("msearch", {"body": [line for each in self.searches for line in (header, each.body())]})
 
 
-def make_batch(questions: Sequence[Question]) -> Batch:
+def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
     """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
-    bundles: list[Bundle] = []
+    searches: list[SharedSearch] = []
     for _, group in groupby(questions, key=lambda each: each.known is None):
         alike = list(group)
         size = _shareable(alike[0])
-        bundles += [Bundle(alike[start : start + size]) for start in range(0, len(alike), size)]
-    return Batch(bundles)
+        searches += [SharedSearch(alike[start : start + size]) for start in range(0, len(alike), size)]
+    return MultiSearch(searches)
 
 
-def ask_batch(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+def ask_together(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
     """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
     if not questions:
         return []
-    batch = make_batch(questions)
+    batch = make_multi_search(questions)
     return (yield from take_answer(batch, (yield from _send(batch)), patience=patience))
 
 
-def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+def take_answer(batch: MultiSearch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
     A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
@@ -155,8 +152,8 @@ def take_answer(batch: Batch, answer: Any, *, patience: Patience | None = None) 
         if patience.is_spent:
             return outcomes
         yield patience.wait()
-        repeated = make_batch([questions[number] for number in again])
-        answers = yield from _answers_of(repeated.bundles, patience)
+        repeated = make_multi_search([questions[number] for number in again])
+        answers = yield from _answers_of(repeated.searches, patience)
         improved = yield from _read_answers(repeated.questions, answers)
         for number, outcome in zip(again, improved, strict=True):
             outcomes[number] = outcome
@@ -168,9 +165,9 @@ def _may_improve(outcome: Outcome) -> bool:
     return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
 
 
-def _send(batch: Batch) -> Flow[Any]:
+def _send(batch: MultiSearch) -> Flow[Any]:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
-    subject = batch.bundles[0].questions[0].subject
+    subject = batch.searches[0].questions[0].subject
     try:
         call, settings = batch.call(), subject.settings
         return (yield from send_confirmed(subject.context, subject.index, call, settings=settings))
@@ -178,30 +175,30 @@ def _send(batch: Batch) -> Flow[Any]:
         return error
 
 
-def _answers(batch: Batch, answer: Any, patience: Patience) -> Flow[list[Any]]:
+def _answers(batch: MultiSearch, answer: Any, patience: Patience) -> Flow[list[Any]]:
     """Return for each question of *batch* the answer to its search, or the exception of the request."""
     if isinstance(answer, Exception):
         if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
             raise answer
         if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
             yield patience.wait()
-        if len(batch.bundles) > 1:
-            half = len(batch.bundles) // 2
+        if len(batch.searches) > 1:
+            half = len(batch.searches) // 2
             return [
-                *(yield from _answers_of(batch.bundles[:half], patience)),
-                *(yield from _answers_of(batch.bundles[half:], patience)),
+                *(yield from _answers_of(batch.searches[:half], patience)),
+                *(yield from _answers_of(batch.searches[half:], patience)),
             ]
     answers = [answer] if isinstance(answer, Exception) else answer["responses"]
-    parts = [part for bundle, each in zip(batch.bundles, answers, strict=True) for part in bundle.share(each)]
-    alone = [Bundle([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
+    parts = [part for shared, each in zip(batch.searches, answers, strict=True) for part in shared.share(each)]
+    alone = [SharedSearch([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
     rest = iter((yield from _answers_of(alone, patience)))
     return [next(rest) if part is None else part for part in parts]
 
 
-def _answers_of(bundles: Sequence[Bundle], patience: Patience) -> Flow[list[Any]]:
-    if not bundles:
+def _answers_of(searches: Sequence[SharedSearch], patience: Patience) -> Flow[list[Any]]:
+    if not searches:
         return []
-    batch = Batch(bundles)
+    batch = MultiSearch(searches)
     return (yield from _answers(batch, (yield from _send(batch)), patience))
 
 
@@ -340,7 +337,7 @@ def _look_up(subject: Subject, fingerprints: Sequence[int], memory: MemoryLookup
 
 def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
     if not questions or not questions[0].reads_all_at_once:
-        return (yield from ask_batch(questions))
+        return (yield from ask_together(questions))
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []
     for question in questions:

@@ -18,7 +18,7 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
 from es_simhash.lookup.find_flow import nothing_for
-from es_simhash.lookup.near_dups import NearDups, held_fingerprints, rescore
+from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
@@ -339,7 +339,7 @@ def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) 
     while waiting:
         some = waiting.popleft()
         known = {each for one in some for each in near[one]}
-        hits = yield from snapshot.hits(subject.holders_body(known, page=subject.options.sizes.largest_page))
+        hits = yield from snapshot.hits(subject.fingerprints_body(known, page=subject.options.sizes.largest_page))
         if hits is not None:
             answers |= yield Compute(_read, (subject, {one: near[one] for one in some}, hits, nothing))
         elif len(some) > 1:
@@ -365,13 +365,10 @@ def _groups(near: Near, most: int) -> Iterator[list[int]]:
 
 def _read(subject: Subject, near: Near, hits: Hits, nothing: NearDups) -> dict[int, NearDups]:
     """Return the answers for the fingerprints of *near*, whose documents are all among *hits*."""
-    holders: dict[int, list[Mapping[str, Any]]] = {}
-    for hit in hits:
-        for digits in held_fingerprints(hit, subject.field):
-            holders.setdefault(int(digits, 16), []).append(hit)
+    found_by = by_fingerprint(hits, subject.field)
     answers = {}
     for wanted, known in near.items():
-        some = [hit for each in known for hit in holders.get(each, ())]
+        some = [hit for each in known for hit in found_by.get(each, ())]
         size, prefix = subject.options.size, subject.context.prefix
         found = rescore(some, wanted, max_distance=nothing.max_distance, prefix=prefix, size=size)
         answers[wanted] = replace(nothing, items=tuple(found), candidates=len(some))

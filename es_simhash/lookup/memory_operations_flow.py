@@ -184,7 +184,7 @@ class Resident:
         # How many fingerprints the file has, and up to which operation of each shard.
         self._saved: tuple[int, Mapping[Shard, int]] | None = None
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
-        self._own: Counter[str] | None = None
+        self._written: Counter[str] | None = None
         self._positions = Positions(index)
 
     def __len__(self) -> int:
@@ -275,22 +275,22 @@ class Resident:
 
     def catch_up(self, *, documents: int) -> Flow[None]:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
-        self._own = None
+        self._written = None
         yield from self._take_positions()
         yield from refresh(self._index)
         for each in self._readings.values():
             each.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
         yield from self._read(self._unread(PAGE * max(1, operations // max(1, documents))))
-        self._own = None if any(each.is_behind for each in self._readings.values()) else Counter()
+        self._written = None if any(each.is_behind for each in self._readings.values()) else Counter()
 
-    def note_own(self, written: Mapping[str, int]) -> None:
+    def note_written(self, written: Mapping[str, int]) -> None:
         """
         Note how many operations the caller has *written* to each index since the last request for positions.
         Until the table has caught up, the caller must know of these documents itself: they are not read.
         """
-        if self._own is not None:
-            self._own.update(written)
+        if self._written is not None:
+            self._written.update(written)
 
     def read_news(self) -> Flow[NDArray[np.uint64]]:
         """
@@ -302,16 +302,16 @@ class Resident:
         yield from self._take_positions()
         shown = _joined([])
         if self._readings.keys() != known:
-            self._own = None
+            self._written = None
             shown = yield from self._read([each for each in self._unread(PAGE) if each.shard not in known])
-        if self._own is not None:
+        if self._written is not None:
             # These were numbered after all that is certain, so if there are as many numbers, nobody else wrote.
             numbers = Counter[str]()
             for shard, each in self._readings.items():
                 numbers[shard.index] += each.latest.largest - each.certain
-            if numbers == self._own:
+            if numbers == self._written:
                 return shown
-            self._own = None
+            self._written = None
         behind = [Range(shard, each.certain + 1) for shard, each in self._readings.items() if each.is_behind]
         return _joined([shown, (yield from self._read(behind))])
 

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Any
 
 from es_simhash.hashing import from_hex, to_hex
-from es_simhash.lookup.near_dups import NearDup, NearDups, held_fingerprints, rescore
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, rescore
 from es_simhash.lookup.options import (
     LookupOptions,
     check_complete,
@@ -69,7 +69,7 @@ class Subject:
         """How long one lookup by block terms is expected to take the server."""
         return estimate(Question(self, 0).plan, self.stats or ASSUMED).milliseconds
 
-    def holders_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
+    def fingerprints_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
         """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
         return self.body([{"terms": {self.field: sorted(map(to_hex, fingerprints))}}], page=page)
 
@@ -145,7 +145,9 @@ class Question:
     def shared_body(self, questions: Sequence[Question], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *questions* like this one, with its plan."""
         if self.known is not None:
-            return self.subject.holders_body({known for each in questions for known in each.known or ()}, page=page)
+            return self.subject.fingerprints_body(
+                {known for each in questions for known in each.known or ()}, page=page
+            )
         prefix = self.subject.context.prefix
         return self.subject.body(
             candidate_clauses([each.fingerprint for each in questions], self.plan, prefix=prefix), page=page
@@ -178,10 +180,10 @@ class Collector:
     def add(self, hits: Hits) -> None:
         """Rescore a page of candidates and keep the near-duplicates among them."""
         field = self.question.field
-        broken = [hit for hit in hits if not held_fingerprints(hit, field)]
+        broken = [hit for hit in hits if not hit_fingerprints(hit, field)]
         self.gaps |= {NoFingerprint(hit["_index"], hit["_id"], field): None for hit in broken}
         self.candidates += len(hits)
-        self.found += self.rescore([hit for hit in hits if held_fingerprints(hit, field)] if broken else hits)
+        self.found += self.rescore([hit for hit in hits if hit_fingerprints(hit, field)] if broken else hits)
         size = self.question.subject.options.size
         if size is not None and len(self.found) > size:
             self.found = heapq.nsmallest(size, self.found, key=lambda each: each.order)
@@ -244,7 +246,7 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     found: list[NearDup] = []
     for part in parts:
         page = min(sizes.next_page, part.missing + 1)
-        body = question.subject.holders_body(part.fingerprints, page=page)
+        body = question.subject.fingerprints_body(part.fingerprints, page=page)
         yield Pass(body, part.handle(collector, found), page, part.documents)
     if skim.is_whole(parts):
         collector.found, collector.candidates = found, skim.candidates
@@ -270,7 +272,7 @@ class Part:
         """Return what puts the wanted documents of each page into *found*."""
 
         def take(hits: Hits) -> bool:
-            near = collector.rescore([hit for hit in hits if held_fingerprints(hit, collector.question.field)])
+            near = collector.rescore([hit for hit in hits if hit_fingerprints(hit, collector.question.field)])
             wanted = [each for each in near if each.fingerprint in self.fingerprints]
             if self.any_will_do:
                 wanted = wanted[: self.missing]
@@ -294,7 +296,7 @@ class Skim:
         """Count the near fingerprints of a page of candidates."""
         self.candidates += len(hits)
         for hit in hits:
-            digits = held_fingerprints(hit, self._question.field)
+            digits = hit_fingerprints(hit, self._question.field)
             if not digits:
                 self._unreadable += 1
                 continue

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import IncompleteSearchError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.find_flow import find_of
-from es_simhash.lookup.find_many_flow import ask_batch, find_many, make_batch, take_answer
+from es_simhash.lookup.find_many_flow import ask_together, find_many, make_multi_search, take_answer
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.search_flow import Question, Subject
@@ -142,40 +142,40 @@ def answer_each(flow, answer):
 def test_a_batch_waits_for_a_missing_shard_once():
     """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
     patience = Patience(4)
-    found, waits, _ = answer_each(ask_batch(questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
     assert [each.complete for each in found] == [False] * 40
     assert waits == 3
-    found, waits, _ = answer_each(ask_batch(questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
     assert (found[0].complete, waits) == (False, 0)
-    found, waits, sent = answer_each(ask_batch(questions(40), patience=patience), lambda _: WHOLE)
+    found, waits, sent = answer_each(ask_together(questions(40), patience=patience), lambda _: WHOLE)
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
-    _, waits, _ = answer_each(ask_batch(questions(40), patience=patience), lambda _: PARTIAL)
+    _, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
     assert waits == 3
 
 
 def test_without_patience_nothing_is_waited_for():
     """The caller gets the exception, or the incomplete answer, at once."""
-    found, waits, _ = answer_each(ask_batch(questions(3)), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(questions(3)), lambda _: PARTIAL)
     assert ([each.complete for each in found], waits) == ([False] * 3, 0)
     full = ServerError(429, "full")
-    found, waits, _ = answer_each(ask_batch(questions(3)), lambda _: full)
+    found, waits, _ = answer_each(ask_together(questions(3)), lambda _: full)
     assert (found, waits) == ([full] * 3, 0)
 
 
 def test_a_busy_server_is_asked_again():
     """Until it answers."""
     answers = iter([ServerError(503, "starting")] * 3)
-    found, waits, _ = answer_each(ask_batch(questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE))
+    found, waits, _ = answer_each(ask_together(questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE))
     assert ([each.complete for each in found], waits) == ([True] * 3, 3)
 
 
 def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
-    batch = make_batch(questions(3))
+    batch = make_multi_search(questions(3))
     with pytest.raises(ServerError, match="no rights"):
         answer_each(take_answer(batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE)
 
 
 def test_no_questions_are_no_request():
     """Nothing to ask, nothing to send."""
-    assert answer_each(ask_batch([]), lambda _: WHOLE) == ([], 0, {})
+    assert answer_each(ask_together([]), lambda _: WHOLE) == ([], 0, {})
