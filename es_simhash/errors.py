@@ -27,28 +27,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "EmbeddedServerError",
-    "GuardRailError",
-    "IncompleteSearchError",
-    "IncompleteWriteError",
-    "InvalidInputError",
-    "LeaseError",
-    "MappingError",
-    "MissingDependencyError",
-    "NoIndexError",
-    "PipelineError",
-    "RoundsError",
-    "SchemeError",
-    "SchemeMismatchError",
-    "SearchFailedError",
-    "SimHashError",
-    "WorkerError",
-    "WrongTypeError",
-    "has_lone_surrogate",
-    "shorten",
-]
-
 
 def shorten(value: object, *, limit: int = 80) -> str:
     """Return ``repr(value)`` on one line, cut at *limit* characters, for use in a message."""

@@ -57,7 +57,6 @@ class Journal:
             raise InvalidInputError(refusal) from error
 
     def put(self, name: str, value: Any) -> None:
-        """Replace the value with this *name*."""
         self._write("INSERT OR REPLACE INTO entries VALUES (?, ?)", name, json.dumps(value))
 
     def add(self, part: bytes) -> None:
@@ -68,7 +67,6 @@ class Journal:
         return b"".join(part for (part,) in self._database.execute("SELECT value FROM entries WHERE name IS NULL"))
 
     def close(self) -> None:
-        """Let another run use the file."""
         self._database.close()
 
     def _begin(self, values: Mapping[str, Any], synchronous: str) -> bool:

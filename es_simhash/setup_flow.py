@@ -270,7 +270,6 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
 
 
 def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) -> Flow[Setup]:
-    """Record, fill and group."""
     at = "its fields were recorded"
 
     def said() -> str:

@@ -1,30 +1,21 @@
-"""
-Lists of texts to arrays of fingerprints and terms, in parts of bounded size, for every scheme.
-
-numpy is loaded here; ``compute.py`` has the public functions and imports this module on first use.
-"""
+"""Lists of texts to arrays of fingerprints and terms, in parts of bounded size, for every scheme. Loads numpy."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import kernels, shingles, winnowing
-from es_simhash.hashing.characters import text_parts
+from es_simhash.hashing.characters import Flags, Hashes, text_parts
 from es_simhash.hashing.features import caller_features, keyword_extractor, word_extractor
 from es_simhash.hashing.hashes import hash_features
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.scheme import Scheme
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    Fingerprints = tuple[NDArray[np.uint64], NDArray[np.bool_]]
+Fingerprints = tuple[Hashes, Flags]
 
 NO_LETTERS = "-"
 """What a document holds in place of the terms of a text without letters and digits; terms have six characters."""

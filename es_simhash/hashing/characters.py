@@ -1,11 +1,10 @@
 """
-The fixed table of what each code point becomes before shingles are cut, the same on every Python; ranges of scripts.
+The fixed table of what each code point becomes before shingles are cut; ranges of scripts; names of array types.
 
-``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from
-Unicode 14.0 (``tools/build_characters.py``), and shipped as ``characters.bin``. Characters that Unicode 14.0 did
-not know are dropped *before* normalisation; for the others, Unicode's stability policies guarantee that NFKC
-and case folding do not change. One look-up does NFKC, case folding and the removal of non-word characters,
-except for the few characters whose normal form depends on their neighbours or is longer than one character.
+``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
+14.0 (``tools/build_characters.py``). Characters unknown to it are dropped *before* normalisation; for the others,
+Unicode's stability policies guarantee that NFKC and case folding do not change. One look-up does both and the removal
+of non-word characters, but for characters whose normal form depends on their neighbours or is longer than one.
 Released schemes depend on the ranges of scripts, so these never change.
 """
 
@@ -14,16 +13,16 @@ from __future__ import annotations
 import functools
 import unicodedata
 import zlib
+from collections.abc import Iterator, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
+Codes = NDArray[np.uint32]  # code points
+Hashes = NDArray[np.uint64]
+Places = NDArray[np.intp]  # positions, or lengths
+Flags = NDArray[np.bool_]
 Ranges = tuple[tuple[int, int], ...]
 
 UNSPACED: Ranges = (
@@ -75,17 +74,16 @@ def code_point_table(usual: int, *others: tuple[Ranges, int]) -> NDArray[np.uint
     return table
 
 
-def is_unspaced(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return for each of *codes* whether it belongs to a script written without spaces."""
+def is_unspaced(codes: Codes) -> Flags:
     return code_point_table(0, (UNSPACED, 1)).take(codes).view(np.bool_)
 
 
-def letter_counts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def letter_counts(codes: Codes) -> NDArray[np.uint8]:
     """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
     return code_point_table(3, (KANA, 4), (LOGOGRAPHS, 6)).take(codes)
 
 
-def shingle_lengths(codes: NDArray[np.uint32], size: int) -> NDArray[np.uint8]:
+def shingle_lengths(codes: Codes, size: int) -> NDArray[np.uint8]:
     """
     Return the length of the shingle from each of *codes* on: the fewest characters worth *size* letters.
     *codes* have no separators. Letters are assumed after the last one, so the last shingles may reach beyond the end.
@@ -143,24 +141,24 @@ def text_parts(
         yield slice(first, len(texts))
 
 
-def to_codes(text: str) -> NDArray[np.uint32]:
+def to_codes(text: str) -> Codes:
     """Return the code points of *text*, lone surrogates included."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32, copy=False)
 
 
-def character_entries(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def character_entries(codes: Codes) -> Codes:
     """Return the table's entry for each of *codes*: a replacement or a mark."""
-    entries: NDArray[np.uint32] = _tables()[0].take(codes)
+    entries: Codes = _tables()[0].take(codes)
     return entries
 
 
-def character_kinds(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def character_kinds(codes: Codes) -> NDArray[np.uint8]:
     """Return for each of *codes*, already normalised: WORD, SEPARATOR or DROPPED."""
     kinds: NDArray[np.uint8] = _tables()[1].take(codes)
     return kinds
 
 
-def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def normalise_codes(codes: Codes) -> Codes:
     """
     Return *codes* after NFKC, case folding and NFKC: word characters, and a space for each separator, at the ends too.
     Cost: one table look-up for each character, and ``unicodedata`` for text that the table cannot settle.
@@ -168,11 +166,11 @@ def normalise_codes(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     entries = character_entries(codes)
     if _has_marks(entries):
         entries = _normalise_slowly(codes[entries != UNASSIGNED])
-    kept: NDArray[np.uint32] = entries[entries != DROPPED]
+    kept: Codes = entries[entries != DROPPED]
     return kept
 
 
-def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[Codes, Places]:
     """Return :func:`normalise_codes` of each text, and the lengths; memory is some 20 bytes a character."""
     # No word character has a code point below the separator's.
     last_left_out = DROPPED if separators else SEPARATOR
@@ -216,7 +214,7 @@ def normalise_texts(texts: Sequence[str]) -> list[str]:
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
 
 
-def split_long(text: str, *, piece: int = PIECE) -> Iterator[NDArray[np.uint32]]:
+def split_long(text: str, *, piece: int = PIECE) -> Iterator[Codes]:
     """
     Yield :func:`normalise_codes` of *text* in pieces of about *piece* characters.
     The next piece begins with a character that does not combine, so cutting changes nothing.
@@ -232,11 +230,11 @@ def split_long(text: str, *, piece: int = PIECE) -> Iterator[NDArray[np.uint32]]
     yield normalise_codes(carried)
 
 
-def _has_marks(entries: NDArray[np.uint32]) -> bool:
+def _has_marks(entries: Codes) -> bool:
     return bool(entries.size) and int(entries.max()) > _LARGEST_CODE
 
 
-def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _normalise_slowly(codes: Codes) -> Codes:
     """Normalise assigned characters with Python's own tables, then look each result up."""
     cuts = _run_cuts(character_entries(codes) == COMBINES)
     normal = "".join(
@@ -248,19 +246,19 @@ def _normalise_slowly(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return np.where(kinds == WORD, result, kinds)
 
 
-def _run_cuts(combines: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _run_cuts(combines: Flags) -> Places:
     """Return where to cut runs of combining characters: behind every 64th of a run."""
     positions = np.arange(combines.size)
     run_starts = np.maximum.accumulate(np.where(combines, -1, positions))
     return np.flatnonzero(combines & ((positions - run_starts) % _LONGEST_RUN == 0)) + 1
 
 
-def _to_text(codes: NDArray[np.uint32]) -> str:
+def _to_text(codes: Codes) -> str:
     return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le")
 
 
 @functools.cache
-def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+def _tables() -> tuple[Codes, NDArray[np.uint8]]:
     """Return the table and the kinds, read on first use: 5.6 MB in memory, a few KiB on disk."""
     data = zlib.decompress(resources.files(__package__).joinpath(TABLE_FILE).read_bytes())
     size = len(data) // 5

@@ -1,8 +1,7 @@
 """
 Hashed features to fingerprint: Charikar's weighted sum; the hexadecimal form, the distance and the four blocks.
 
-Integers and strings only, no text. ``kernels.py`` sums arrays; it is imported on first use, so that callers who
-only handle fingerprints do not load numpy.
+``kernels.py`` sums arrays; it is imported on first use, so that who only handles fingerprints does not load numpy.
 """
 
 from __future__ import annotations

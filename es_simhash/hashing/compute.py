@@ -1,8 +1,7 @@
 """
 Text to fingerprint: the public functions, for one text or many, and for every scheme.
 
-A single text is a batch of one. Modules that load numpy or jieba are imported on first use, so that ``import
-es_simhash`` is quick. Nothing is computed here.
+A single text is a batch of one. What loads numpy or jieba is imported on first use. Nothing is computed here.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@ Features that are strings: of the schemes ``words`` and ``keywords``, and a call
 
 ``keywords`` has the most characteristic words of a Chinese text, with the words and weights of
 ``jieba.analyse.extract_tags`` (TF-IDF) and ``jieba.analyse.textrank``. Two things that jieba leaves open are fixed:
-weights are fixed-point integers before they are compared, and words of equal weight are ranked by code points, not by
-position. A word has at least two characters. ASCII letters and digits make words, without change of case; English
-stop words are left out; full-width letters, kana, hangul and all other scripts make none. So a text in kana or hangul
-alone has no fingerprint, and of a Japanese text only the Chinese characters count: use ``shingles`` for those.
+weights are fixed-point integers before they are compared, and words of equal weight are ranked by code points. A word
+has at least two characters. ASCII letters and digits make words, without change of case; English stop words are left
+out; full-width letters, kana, hangul and all other scripts make none: use ``shingles`` for those.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, SchemeError, WrongTypeError, shorten
@@ -24,9 +23,6 @@ from es_simhash.hashing.characters import UNSPACED, normalise_text, normalise_te
 from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 ONE = 1 << 20
 """The weight 1 as a fixed-point integer."""

@@ -11,14 +11,11 @@ Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import xxhash
 
 from es_simhash.errors import SchemeError, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _MASK = (1 << 64) - 1
 

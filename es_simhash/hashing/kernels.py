@@ -1,23 +1,23 @@
 """
-Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances.
+Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances. Loads numpy.
 
-No text, no schemes. Every sum is an integer sum that cannot overflow, so the order of the features, the size
-of a batch and the machine cannot change a bit. numpy is loaded here, so callers import this module lazily.
+Every sum is an integer sum that cannot overflow, so the order of the features, the size of a batch and the machine
+cannot change a bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
+Hashes = NDArray[np.uint64]
+Places = NDArray[np.intp]
 
 WEIGHT_SCALE_BITS = 20
 """Weights are multiples of 2**-20: finer than any effect on a sign, coarse enough for 2**42 in total."""
@@ -31,7 +31,7 @@ _HALF_LANES = np.uint64(0x0000_0001_0000_0001)
 _LANE_LIMIT = 255
 
 
-def as_hashes(values: ArrayLike) -> NDArray[np.uint64]:
+def as_hashes(values: ArrayLike) -> Hashes:
     """Return *values* as an array of unsigned 64-bit integers, or raise if one does not fit."""
     if isinstance(values, (list, tuple)):
         _check_integers(values)
@@ -60,7 +60,7 @@ def _check_integers(values: Sequence[Any]) -> None:
             raise InvalidInputError("a hash is negative: give 0 to 2**64 - 1")
 
 
-def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np.uint64]:
+def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> Hashes:
     """Return *weights* as integers in units of 2**-20, rounded half to even; raise if they add up to 2**42."""
     try:
         array = np.asarray(weights)
@@ -87,16 +87,16 @@ def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> NDArray[np
     return np.rint(numbers * _ONE).astype(np.uint64)
 
 
-def single_start() -> NDArray[np.intp]:
+def single_start() -> Places:
     return np.zeros(1, dtype=np.intp)
 
 
-def fold(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
+def fold(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
     """Return one SimHash for each document; *starts* must increase, so every document has a feature."""
     return signs(mixed_sums(hashes, weights, starts), np.add.reduceat(weights, starts))
 
 
-def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> NDArray[np.uint64]:
+def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> Hashes:
     """Return one SimHash for each row of *hashes*; see :func:`es_simhash.hashing.simhashes`."""
     table = as_hashes(hashes)
     if table.ndim != 2:
@@ -116,7 +116,7 @@ def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> NDArray[np.uint64
     return result
 
 
-def mixed_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
+def mixed_sums(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
     """Return what :func:`bit_sums` returns; faster if most weights are exactly 1, as those of shingles are."""
     ones = weights == _ONE
     share = int(np.count_nonzero(ones))
@@ -136,7 +136,7 @@ def mixed_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: 
     return sums
 
 
-def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
+def bit_sums(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
     """
     Return, for each document and bit (column 0 is the least), the sum of the weights of the hashes that have the bit.
     Two bits are summed at once, in the halves of a 64-bit word, as long as no document's weights reach 2**32.
@@ -158,7 +158,7 @@ def bit_sums(hashes: NDArray[np.uint64], weights: NDArray[np.uint64], starts: ND
     return sums
 
 
-def count_sums(hashes: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[np.uint64]:
+def count_sums(hashes: Hashes, starts: Places) -> Hashes:
     """
     Return, for each document and bit, how many hashes have that bit: :func:`bit_sums` with weights of 1.
     Eight bits are summed at once, in the bytes of a 64-bit word, over at most 255 hashes, so that no byte overflows.
@@ -175,7 +175,7 @@ def count_sums(hashes: NDArray[np.uint64], starts: NDArray[np.intp]) -> NDArray[
     return np.add.reduceat(counts.reshape(-1, 64), owners, axis=0, dtype=np.uint64)
 
 
-def _pieces(starts: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _pieces(starts: Places, size: int) -> tuple[Places, Places]:
     """Cut documents into pieces of at most 255 hashes: the starts of the pieces, and each document's first piece."""
     lengths = np.diff(starts, append=size)
     parts = -(-lengths // _LANE_LIMIT)
@@ -184,18 +184,18 @@ def _pieces(starts: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], NDAr
     return np.repeat(starts, parts) + within * _LANE_LIMIT, owners.astype(np.intp)
 
 
-def signs(sums: NDArray[np.uint64], totals: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def signs(sums: Hashes, totals: Hashes) -> Hashes:
     """Return the fingerprints: a bit is 1 where the weights for it exceed those against it; a tie gives 0."""
     ones = sums > totals[:, None] - sums
     return np.packbits(ones, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
 
 
-def distances(fingerprint: int, others: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def distances(fingerprint: int, others: Hashes) -> NDArray[np.uint8]:
     """Return the number of bits in which each of *others* differs from *fingerprint*."""
     return count_bits(others ^ np.uint64(fingerprint))
 
 
-def count_bits(values: NDArray[np.uint64], *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+def count_bits(values: Hashes, *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
     """Return the number of set bits of each of *values*, in *out* where it is given."""
     if hasattr(np, "bitwise_count"):
         counts: NDArray[np.uint8] = np.bitwise_count(values, out=out)

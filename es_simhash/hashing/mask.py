@@ -1,19 +1,18 @@
 """
 The mask, a JSON file of template passages, and the texts without them. Loads numpy: import lazily.
 
-Masks with the same passages after normalisation, in any order, have the same digest. A run is *masked* if it is
-worth at least 50 letters and each gram inside it stands in a passage, whatever surrounds it; a passage that was
-cut or changed is still found in its parts. Time is linear in the text. What is left keeps its original form, so
-that every scheme and every measure can read it.
+Masks with the same passages after normalisation, in any order, have the same digest. A run is *masked* if it is worth
+at least 50 letters and each gram inside it stands in a passage, whatever surrounds it; a passage that was cut or
+changed is still found in its parts. Time is linear in the text. What is left keeps its original form.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,10 @@ from es_simhash.hashing.characters import (
     PIECE,
     SEPARATOR,
     UNASSIGNED,
+    Codes,
+    Flags,
+    Hashes,
+    Places,
     character_entries,
     normalise_batch,
     normalise_text,
@@ -40,16 +43,7 @@ from es_simhash.hashing.winnowing import (
 )
 from es_simhash.record import Record
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Codes = NDArray[np.uint32]
-    Flags = NDArray[np.bool_]
-    Hashes = NDArray[np.uint64]
-    Runs = tuple[NDArray[np.intp], NDArray[np.intp]]
-    from collections.abc import Iterator
+Runs = tuple[Places, Places]
 
 FEWEST_LETTERS = 50
 """Letters of the shortest passage, and of the shortest run that is left out; a logograph is worth 5/4, kana 4/3."""
@@ -84,7 +78,7 @@ def count_worth(codes: Codes) -> float:
     return int(worth_sums(codes)[-1]) / LETTER
 
 
-def runs_of(codes: Codes, contain: Callable[[Hashes], Flags], stops: NDArray[np.intp] | None = None) -> Runs:
+def runs_of(codes: Codes, contain: Callable[[Hashes], Flags], stops: Places | None = None) -> Runs:
     """
     Return where the runs of *codes* begin and end that are worth 50 letters and have only contained grams.
     Runs are as long as possible; two of them may overlap by less than a gram. *codes* have no separators. *stops*:
@@ -129,7 +123,6 @@ class MaskPassage(Record):
 
 
 def mask_json(passages: Iterable[MaskPassage]) -> str:
-    """Return the content of the mask file of *passages*."""
     content = {"format": FORMAT, "version": VERSION, "passages": [each.to_dict() for each in passages]}
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
@@ -229,7 +222,7 @@ class Cutter:
             at += starts.size
         return found
 
-    def _suspects(self, texts: Sequence[str]) -> NDArray[np.intp]:
+    def _suspects(self, texts: Sequence[str]) -> Places:
         """Return the places of the texts that may have a masked run: of its grams every 16th is looked at."""
         if sum(map(len, texts)) > self._piece:
             return np.arange(len(texts))
@@ -239,7 +232,7 @@ class Cutter:
         hits = np.flatnonzero(self._grams.contain(run_hashes(codes, ends, step=STRIDE))) * STRIDE
         return np.unique(np.searchsorted(np.cumsum(lengths), hits, side="right"))
 
-    def _covered(self, codes: NDArray[np.uint32], stops: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
+    def _covered(self, codes: Codes, stops: Places | None = None) -> Flags:
         """Return for each of *codes*, of texts that end at *stops*, whether it is in a masked run."""
         covered = np.zeros(codes.size, np.bool_)
         for first, stop in zip(*(each.tolist() for each in runs_of(codes, self._grams.contain, stops)), strict=True):
@@ -267,9 +260,7 @@ def _pieces(text: str, piece: int) -> Iterator[slice]:
     yield slice(first, len(text))
 
 
-def _covered_spans(
-    covered: NDArray[np.bool_], starts: NDArray[np.intp], ends: NDArray[np.intp], stops: NDArray[np.intp] | None = None
-) -> list[tuple[int, int]]:
+def _covered_spans(covered: Flags, starts: Places, ends: Places, stops: Places | None = None) -> list[tuple[int, int]]:
     """Return the parts of texts all of whose characters are *covered*, neighbours in one text together."""
     # Characters of one part of the text have one start; a part of which one character is not covered stays.
     is_first = np.ones(starts.size + 1, np.bool_)

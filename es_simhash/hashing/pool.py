@@ -1,9 +1,8 @@
 """
-Fingerprints and passage terms in the background: in a thread, or in processes if that pays.
+Fingerprints and passage terms in the background: in a thread, or in processes if that pays; with the same bits.
 
-The bits are those of :func:`es_simhash.hashing.fingerprints`. One thread lets a caller wait for a server
-meanwhile. More threads would not be faster, because segmenting, counting and much of the work on arrays keep
-Python's lock.
+One thread lets a caller wait for a server meanwhile. More threads would not be faster, because segmenting, counting
+and much of the work on arrays keep Python's lock.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class TextHashes:
 
 
 def check_workers(workers: int | None) -> int:
-    """Return the number of processes, 0 for ``None``, or raise if it is less than 1."""
     return 0 if workers is None else check_count("workers", workers)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError
@@ -18,8 +19,6 @@ from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from es_simhash.hashing.mask import Cutter
 
 _REMOVED = ["script", "style", "template", "noscript", "head"]

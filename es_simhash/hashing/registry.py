@@ -1,9 +1,8 @@
 """
 Schemes by name, and the user's files that belong to them: dictionary, IDF, stop words, boilerplate.
 
-``scheme.py`` defines a scheme and its parameters. Files are read whole and identified by SHA-256; a process
-on a machine that lacks a file can be given its content (:func:`provide_file`). ``segment.py``,
-``features.py`` and ``mask.py`` parse them.
+Files are read whole and identified by SHA-256; a process on a machine that lacks a file can be given its content
+(:func:`provide_file`). ``segment.py``, ``features.py`` and ``mask.py`` parse them.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import (
@@ -27,9 +27,6 @@ from es_simhash.hashing.scheme import (
     known_versions,
     sorted_items,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_SCHEME = "shingles"
 """Name of the scheme that is used when none is given; docs/schemes.md has the measurements behind the choice."""
@@ -147,7 +144,6 @@ def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
 
 
 def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
-    """Return :func:`digest_of` one of the user's files."""
     content = read_file(path, purpose=purpose)
     try:
         return digest_of(content, purpose=purpose)

@@ -1,25 +1,22 @@
 """
 A scheme, which is everything that decides the bits of a fingerprint, and the checks of its parts.
 
-A released version never changes its bits: a change becomes a new version, and the old one stays. A released
-version may get a new parameter only with a default that leaves its bits as they were. A scheme loads nothing:
-it names files by digest and remembers where they were found. ``registry.py`` makes schemes by name;
-``shingles.py`` and ``features.py`` make features by their parameters. No text is changed here.
+A released version never changes its bits: a change becomes a new version, and the old one stays. It may get a new
+parameter only with a default that leaves its bits as they were. A scheme loads nothing: it names files by digest and
+remembers where they were found. ``registry.py`` makes schemes by name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.arguments import check_integer
 from es_simhash.errors import MissingDependencyError, SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.hashes import HASHES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 WEIGHTINGS = ("linear", "log", "set")
 """Weight of a feature that comes n times: n; 1 + ln n; 1."""
@@ -83,24 +80,20 @@ _FILE_PARAMETERS = {
 
 
 def known_versions() -> list[tuple[str, int]]:
-    """Return name and version of every scheme, sorted."""
     return sorted(_PARAMETERS)
 
 
 def check_version(name: str, version: int) -> None:
-    """Raise ``SchemeError`` if no scheme of this name and version is known."""
     if (name, version) not in _PARAMETERS:
         known = ", ".join(f"{each}-{number}" for each, number in known_versions())
         raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 
 
 def defaults_of(name: str, version: int) -> dict[str, Any]:
-    """Return the default of every parameter of a scheme that is known."""
     return {key: default for key, (default, _) in _PARAMETERS[name, version].items()}
 
 
 def file_parameters_of(name: str, version: int) -> tuple[str, ...]:
-    """Return the names of the parameters that are the user's own files."""
     return _FILE_PARAMETERS.get((name, version), ())
 
 
@@ -290,7 +283,6 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
 
 
 def library_version(name: str) -> str:
-    """Return the installed version of a distribution."""
     import importlib.metadata  # noqa: PLC0415 - brings the e-mail package with it, a quarter of our import time
 
     try:

@@ -22,8 +22,10 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +34,7 @@ from es_simhash.hashing.characters import to_codes
 from es_simhash.hashing.registry import digest_of, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
-
-    Cut = Callable[[str], Iterable[str]]
+Cut = Callable[[str], Iterable[str]]
 
 logger = logging.getLogger("es_simhash")
 
@@ -61,7 +59,6 @@ _PROBES = (
 
 
 def has_other_cut(run: str) -> bool:
-    """Return whether rjieba may cut *run* differently from jieba."""
     return _JOINED.search(run) is not None or _REPEATED.search(run) is not None
 
 
@@ -204,7 +201,6 @@ class Segmenter:
         return [list(self._tokenizer.cut(text)) for text in texts] if self._fast is None else self._fast.cut_all(texts)
 
     def tagged(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the tokens of *text*, each with its part of speech."""
         tagger = self._load_tagger()
         for part in self._parts(text):
             for pair in tagger.cut(part):

@@ -12,22 +12,27 @@ Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from es_simhash.hashing import kernels
-from es_simhash.hashing.characters import PIECE, SEPARATOR, normalise_batch, shingle_lengths, split_long
+from es_simhash.hashing.characters import (
+    PIECE,
+    SEPARATOR,
+    Codes,
+    Flags,
+    Hashes,
+    Places,
+    normalise_batch,
+    shingle_lengths,
+    split_long,
+)
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, bytes_hasher, short_flip
 from es_simhash.hashing.scheme import Scheme
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    Words = NDArray[np.uint64]
 
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)
@@ -36,9 +41,7 @@ _MIX_1 = np.uint64(MIX_PRIME_1)
 _MIX_2 = np.uint64(MIX_PRIME_2)
 
 
-def hash_runs(
-    codes: NDArray[np.uint32], size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None
-) -> Words:
+def hash_runs(codes: Codes, size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None) -> Hashes:
     """
     Return the hash of every run of *size* (1 to 16) neighbouring code points, in order; *codes* has *size* or more.
     *lengths*: how many characters of each run count, 1 to *size* (all by default); the others are taken as U+0000.
@@ -53,7 +56,7 @@ def hash_runs(
     return np.fromiter(map(hash_bytes, runs), np.uint64, codes.size - size + 1)
 
 
-def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.uint8] | None) -> Words:
+def _xxh3(codes: Codes, size: int, seed: int, lengths: NDArray[np.uint8] | None) -> Hashes:
     length = 4 * size
     count = codes.size - size + 1
     if size <= 2:
@@ -63,7 +66,7 @@ def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.u
     pairs = codes[:-1].astype(np.uint64)
     pairs |= codes[1:].astype(np.uint64) << np.uint64(32)
 
-    def read(byte: int) -> Words:
+    def read(byte: int) -> Hashes:
         first = byte // 4
         words = pairs[first : first + count]
         if lengths is None:
@@ -89,7 +92,7 @@ def _xxh3(codes: NDArray[np.uint32], size: int, seed: int, lengths: NDArray[np.u
     return _avalanche(result)
 
 
-def _xxh3_to_8_bytes(first: NDArray[np.uint32], last: NDArray[np.uint32], length: int, seed: int) -> Words:
+def _xxh3_to_8_bytes(first: Codes, last: Codes, length: int, seed: int) -> Hashes:
     value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(short_flip(seed))
     value ^= _rotate(value, 49) ^ _rotate(value, 24)
     value *= _MIX_2
@@ -98,7 +101,7 @@ def _xxh3_to_8_bytes(first: NDArray[np.uint32], last: NDArray[np.uint32], length
     return value ^ value >> np.uint64(28)
 
 
-def _multiply_fold(left: Words, right: Words) -> Words:
+def _multiply_fold(left: Hashes, right: Hashes) -> Hashes:
     """Return the exclusive or of the two halves of each 128-bit product, by multiplication in 32-bit halves."""
     shift = np.uint64(32)
     left_low, left_high = left & _LOW, left >> shift
@@ -119,14 +122,14 @@ def _multiply_fold(left: Words, right: Words) -> Words:
     return left_high
 
 
-def _avalanche(value: Words) -> Words:
+def _avalanche(value: Hashes) -> Hashes:
     value ^= value >> np.uint64(37)
     value *= _MIX_1
     value ^= value >> np.uint64(32)
     return value
 
 
-def _rotate(value: Words, bits: int) -> Words:
+def _rotate(value: Hashes, bits: int) -> Hashes:
     return value << np.uint64(bits) | value >> np.uint64(64 - bits)
 
 
@@ -135,8 +138,7 @@ _TABLE_LIMIT = 1 << 22
 _PENDING_LIMIT = 1 << 21
 
 
-def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the fingerprints of a batch of texts, and which of them have one."""
+def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
     fingerprints = np.zeros(len(texts), np.uint64)
     codes, lengths = normalise_batch(texts, separators=False)
     known = lengths > 0
@@ -198,10 +200,10 @@ class _Table:
         self._limit, self._pending_limit = limit, pending_limit
         self._hashes = np.empty(0, np.uint64)
         self._counts = np.empty(0, np.uint64)
-        self._pending: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        self._pending: list[tuple[Hashes, Hashes]] = []
         self._waiting = 0
 
-    def add(self, hashes: NDArray[np.uint64]) -> None:
+    def add(self, hashes: Hashes) -> None:
         """Count *hashes*, an array of the caller's that may be changed."""
         inside = (hashes >= np.uint64(self.first)) & (hashes <= np.uint64(self.end - 1))
         found = hashes[inside]
@@ -214,8 +216,7 @@ class _Table:
         if self._waiting > self._pending_limit:
             self._merge()
 
-    def finish(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the hashes, sorted, and their counts."""
+    def finish(self) -> tuple[Hashes, Hashes]:
         self._merge()
         return self._hashes, self._counts
 
@@ -234,9 +235,7 @@ class _Table:
             self._hashes, self._counts = self._hashes[:kept].copy(), self._counts[:kept].copy()
 
 
-def _hash_batch(
-    codes: NDArray[np.uint32], lengths: NDArray[np.intp], scheme: Scheme
-) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, Places]:
     """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
     spans = _spans(codes, scheme)
     ends = np.cumsum(lengths)
@@ -257,22 +256,19 @@ def _hash_batch(
     return hashes[fits], counts
 
 
-def _spans(codes: NDArray[np.uint32], scheme: Scheme) -> NDArray[np.uint8]:
-    """Return the length of the shingle that begins at each of *codes*, in characters."""
+def _spans(codes: Codes, scheme: Scheme) -> NDArray[np.uint8]:
     size = scheme.parameters["size"]
     return shingle_lengths(codes, size) if scheme.version > 1 else np.full(codes.size, size, np.uint8)
 
 
-def _hash_spans(codes: NDArray[np.uint32], spans: NDArray[np.uint8], scheme: Scheme) -> NDArray[np.uint64]:
+def _hash_spans(codes: Codes, spans: NDArray[np.uint8], scheme: Scheme) -> Hashes:
     """Return the hash of the shingle that begins at each of *codes*, *spans* characters long."""
     size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
     padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
     return hash_runs(padded, size, name, seed=seed, lengths=spans)
 
 
-def _count_equal(
-    hashes: NDArray[np.uint64], starts: NDArray[np.intp]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.intp]]:
+def _count_equal(hashes: Hashes, starts: Places) -> tuple[Hashes, Hashes, Places]:
     """Return each document's distinct hashes, their counts and the new starts; *hashes* are sorted in each."""
     heads = np.empty(hashes.size, np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=heads[1:])
@@ -282,7 +278,7 @@ def _count_equal(
     return hashes[places], repeats, np.searchsorted(places, starts)
 
 
-def _weights(repeats: NDArray[np.uint64], weighting: str) -> NDArray[np.uint64]:
+def _weights(repeats: Hashes, weighting: str) -> Hashes:
     if weighting == "linear":
         return repeats * np.uint64(ONE)
     if weighting == "set":
@@ -292,17 +288,17 @@ def _weights(repeats: NDArray[np.uint64], weighting: str) -> NDArray[np.uint64]:
 
 
 @functools.cache
-def _logarithms() -> NDArray[np.uint64]:
+def _logarithms() -> Hashes:
     return np.array(logarithms(), np.uint64)
 
 
-def _piece(codes: NDArray[np.uint32]) -> NDArray[Any]:
+def _piece(codes: Codes) -> NDArray[Any]:
     """Return normalised code points without separators, in as few bytes as they fit in."""
     kept: NDArray[Any] = codes[codes != SEPARATOR]
     return kept.astype(np.min_scalar_type(int(kept.max()))) if kept.size else kept
 
 
-def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDArray[np.uint64]]:
+def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[Hashes]:
     """Yield the hashes of all shingles of a text of at least ``size`` characters that comes in *pieces*."""
     size = scheme.parameters["size"]
     codes = np.empty(0, np.uint32)
@@ -316,7 +312,7 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[NDA
         yield _hash_spans(last, spans, scheme)[np.arange(last.size) + spans <= last.size]
 
 
-def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[NDArray[np.uint32]]:
+def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[Codes]:
     """Yield the pieces, each with the last *size* - 1 code points before it: so every shingle is in one of them."""
     carried = np.empty(0, np.uint32)
     for piece in pieces:

@@ -12,9 +12,10 @@ Local Algorithms for Document Fingerprinting", SIGMOD 2003, section 3, with wort
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from es_simhash.hashing.characters import (
     COMBINES,
@@ -23,6 +24,9 @@ from es_simhash.hashing.characters import (
     PIECE,
     SEPARATOR,
     UNASSIGNED,
+    Codes,
+    Hashes,
+    Places,
     character_entries,
     code_point_table,
     normalise_batch,
@@ -30,14 +34,6 @@ from es_simhash.hashing.characters import (
     split_long,
     to_codes,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    Codes = NDArray[np.uint32]
-    Hashes = NDArray[np.uint64]
 
 GUARANTEE = 100
 GRAM = 25
@@ -113,7 +109,7 @@ def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
         yield _keep(rest, np.array([rest.size]))[0]
 
 
-def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.intp]]:
+def _keep(codes: Codes, lengths: Places) -> tuple[Hashes, Places]:
     """Return the hashes kept of the texts that follow one another in *codes*, and the text of each; some come twice."""
     if not codes.size:
         return np.empty(0, np.uint64), np.empty(0, np.intp)
@@ -132,14 +128,14 @@ def _keep(codes: Codes, lengths: NDArray[np.intp]) -> tuple[Hashes, NDArray[np.i
     return np.concatenate([smallest[is_new], alone]), np.concatenate([owners[is_new], short])
 
 
-def _last_starts(sums: NDArray[np.int64], window_ends: NDArray[np.intp]) -> NDArray[np.intp]:
+def _last_starts(sums: NDArray[np.int64], window_ends: Places) -> Places:
     """Return where the last gram begins that ends within each window."""
     if _is_of_letters(sums):
         return window_ends - GRAM
     return np.searchsorted(sums, sums[window_ends] - LETTER * GRAM, side="right") - 1
 
 
-def _smallest(hashes: Hashes, firsts: NDArray[np.intp], lasts: NDArray[np.intp]) -> Hashes:
+def _smallest(hashes: Hashes, firsts: Places, lasts: Places) -> Hashes:
     """Return the smallest of the *hashes* from each of *firsts* to the one of *lasts*: 32 to 96 of them."""
     if not firsts.size:
         return hashes[:0]
@@ -150,9 +146,7 @@ def _smallest(hashes: Hashes, firsts: NDArray[np.intp], lasts: NDArray[np.intp])
     return np.minimum(np.minimum(best[firsts], best[np.minimum(firsts + _THIRD, third)]), best[third])
 
 
-def _keep_of_short(
-    codes: Codes, hashes: Hashes, ends: NDArray[np.intp], starts: NDArray[np.intp], stops: NDArray[np.intp]
-) -> Hashes:
+def _keep_of_short(codes: Codes, hashes: Hashes, ends: Places, starts: Places, stops: Places) -> Hashes:
     """Return the one hash kept of each text, from *starts* to *stops*, that is shorter than a window."""
     kept = np.empty(starts.size, np.uint64)
     for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
@@ -176,7 +170,7 @@ def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     return sums
 
 
-def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> NDArray[np.intp]:
+def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> Places:
     """Return where the shortest run worth *worth* from each position, a multiple of *step*, ends, or past the end."""
     count = sums.size - 1
     if _is_of_letters(sums):
@@ -189,7 +183,7 @@ def _is_of_letters(sums: NDArray[np.int64]) -> bool:
     return int(sums[-1]) == LETTER * (sums.size - 1)
 
 
-def run_hashes(codes: Codes, ends: NDArray[np.intp], *, step: int = 1) -> Hashes:
+def run_hashes(codes: Codes, ends: Places, *, step: int = 1) -> Hashes:
     """
     Return the hash of the run from each position of *codes*, a multiple of *step*, to the one of *ends*; perhaps fewer.
     Runs of the same characters have the same hash, wherever they are.
@@ -218,7 +212,6 @@ def _table_of_powers() -> tuple[Hashes, Hashes]:
 
 
 def _make_powers(count: int) -> tuple[Hashes, Hashes]:
-    """Return the powers of the base, from 0 on, and those of its inverse."""
     both = []
     for base in (_BASE, _INVERSE):
         factors = np.full(count, base, np.uint64)
@@ -227,7 +220,7 @@ def _make_powers(count: int) -> tuple[Hashes, Hashes]:
     return both[0], both[1]
 
 
-def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list[str]]:
+def _to_terms(hashes: Hashes, owners: Places, count: int) -> list[list[str]]:
     """Return the distinct terms of each of *count* texts, given its hashes."""
     values = hashes & _BITS
     order = np.lexsort((values, owners))
@@ -242,7 +235,7 @@ def _to_terms(hashes: Hashes, owners: NDArray[np.intp], count: int) -> list[list
     return [terms[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
 
-def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
+def normalise_with_positions(text: str) -> tuple[Codes, Places, Places]:
     """
     Return the normalised characters of *text*, without separators, and where in *text* each of them starts and ends.
     Characters that are normalised together (one and its marks) share one start and end. Memory: some 30 bytes each.
@@ -258,7 +251,7 @@ def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.
     stops = np.append(firsts[1:], codes.size)
     is_plain = (stops - firsts == 1) & (entries[firsts] < UNASSIGNED)
     counts = (is_plain & (entries[firsts] > SEPARATOR)).astype(np.intp)
-    slow: list[tuple[int, NDArray[np.uint32]]] = []
+    slow: list[tuple[int, Codes]] = []
     for part in np.flatnonzero(~is_plain).tolist():
         normal = _normalise_part(codes[firsts[part] : stops[part]].tobytes())
         counts[part] = normal.size
@@ -271,7 +264,7 @@ def normalise_with_positions(text: str) -> tuple[NDArray[np.uint32], NDArray[np.
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _normalise_part(data: bytes) -> NDArray[np.uint32]:
+def _normalise_part(data: bytes) -> Codes:
     normal = normalise_codes(np.frombuffer(data, np.uint32))
-    kept: NDArray[np.uint32] = normal[normal != SEPARATOR]
+    kept: Codes = normal[normal != SEPARATOR]
     return kept

@@ -1,8 +1,4 @@
-"""
-The memory of a client object: its prefix, its scheme, and what it has learned about indices and their server.
-
-No request is made here; ``resolve_flow`` fills the memory.
-"""
+"""The memory of a client object: its prefix, its scheme, and what ``resolve_flow`` learned of indices and servers."""
 
 from __future__ import annotations
 
@@ -202,15 +198,12 @@ class Context:
         return stats if stats is not None and self.clock() - when < STATS_SECONDS else None
 
     def learn_stats(self, index: Index, stats: IndexStats) -> None:
-        """Remember *stats* for a while."""
         self._stats[index_key(index)] = (self.clock(), stats)
 
     def is_filled(self, index: Index) -> bool:
-        """Return whether no document of *index* lacked its passages a short while ago."""
         return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
 
     def learn_filled(self, index: Index) -> None:
-        """Remember that no document of *index* lacks its passages."""
         self._filled[index_key(index)] = self.clock()
 
     def limits(self, index: Index) -> Limits:
@@ -219,11 +212,9 @@ class Context:
         return limits if self.clock() - when < STATS_SECONDS else Limits()
 
     def learn_limits(self, index: Index, limits: Limits) -> None:
-        """Remember *limits* together with those learned before."""
         self._limits[index_key(index)] = (self.clock(), limits.within(self.limits(index)))
 
     def forget(self) -> None:
-        """Forget everything learned, after a mapping was changed."""
         self._settings.clear()
         self._stats.clear()
         self._limits.clear()

@@ -1,8 +1,4 @@
-"""
-Faults that prevent the use of an index, as data, and the functions that find them in a mapping.
-
-Code reads the kind and the fields of a fault, never its sentence. No request is made here.
-"""
+"""Faults that prevent the use of an index, as data, and what finds them in a mapping. No code reads their sentences."""
 
 from __future__ import annotations
 
@@ -135,7 +131,6 @@ class Fault:
 
     @property
     def advice(self) -> str:
-        """What to do about it, as a sentence for people."""
         return self._say(1)
 
     def __str__(self) -> str:
@@ -286,7 +281,6 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
 
 
 def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
-    """Raise MappingError if the ``_source`` of an index does not show the groups of its documents."""
     names = [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")]
     refuse_hidden_fields(mappings, names, kind="hidden_groups")
 

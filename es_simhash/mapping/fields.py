@@ -1,8 +1,4 @@
-"""
-The fields of a document with a fingerprint, and its text; no other module spells the names of our fields.
-
-Nothing here builds a query, makes a request or knows a server.
-"""
+"""The fields of a document with a fingerprint, and its text; no other module spells the names of our fields."""
 
 from __future__ import annotations
 
@@ -127,7 +123,6 @@ def group_fields(
 
 @cache
 def dotted_names(prefix: str) -> frozenset[str]:
-    """Return the names of all our fields as keys with a dot."""
     return frozenset(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))
 
 
@@ -278,8 +273,6 @@ def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
 
 
 def carries(partial: Mapping[str, Any], field: str) -> bool:
-    """Return whether a partial update with *partial* sets or clears *field*."""
-
     def decides(node: Any, path: Sequence[str]) -> bool:
         if not path or not isinstance(node, Mapping):
             return True  # a list, a null or a scalar replaces all that was below

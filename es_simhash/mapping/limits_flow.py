@@ -1,9 +1,8 @@
 """
 How many hits, ids and terms a search may ask for; every search of every flow is cut to that here.
 
-A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long
-lists are split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows
-know nothing of this.
+A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long lists are
+split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows know nothing of it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class ServerLimits:
     windows: dict[str, int] = field(default_factory=dict)
 
     def learn(self, call: Call, refusal: str) -> None:
-        """Remember the limit for which the search *call* was refused."""
         found = {name: int(match[1]) for name, words in _ALLOWED.items() if (match := words.search(refusal))}
         self.terms = max(1, found.get("terms", self.terms))
         self.ids = found.get("ids", self.ids)
@@ -60,7 +58,6 @@ class ServerLimits:
             self.windows[target] = max(1, found["window"])
 
     def cut(self, call: Call) -> Call:
-        """Return the search *call* within the limits, where it can be cut to them."""
         given = body = call.arguments["body"]
         if self.terms < DEFAULT_MAX_TERMS or self.ids is not None:
             body = self._cut_lists(body)
@@ -138,7 +135,6 @@ def _answer(request: Request, limits: ServerLimits) -> Flow[Any]:
 
 
 def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
-    """Return *call*, a search or anything else, within the limits."""
     if not isinstance(call, Call) or call.api not in _SEARCHES:
         return call
     if call.api == "search":

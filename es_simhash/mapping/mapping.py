@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -190,31 +190,29 @@ _SYNTHETIC_MODES = ("logsdb", "time_series")
 
 def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> bool:
     """Return whether ``_source`` is built from the other fields; it then shows a ``long`` as a number."""
-    flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
-    mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode")
-    if mode is None:
-        mode = "synthetic" if flat.get("mode") in _SYNTHETIC_MODES else "stored"
+    usual = "synthetic" if _flat(index_settings).get("mode") in _SYNTHETIC_MODES else "stored"
+    mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode") or usual
     return str(mode).lower() == "synthetic" or has_derived_source(index_settings)
 
 
 def has_derived_source(index_settings: Mapping[str, Any]) -> bool:
     """Return whether ``_source`` is OpenSearch's derived source, which takes no field alias."""
-    flat = {name.removeprefix("index."): value for name, value in _flatten(index_settings)}
-    return str(flat.get("derived_source.enabled")).lower() == "true"
+    return str(_flat(index_settings).get("derived_source.enabled")).lower() == "true"
 
 
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do."""
-    modes = [value for name, value in _flatten(index_settings) if name.removeprefix("index.") == "mapping.source.mode"]
-    return {**mapping, "_source": {"mode": modes[0], **(mapping.get("_source") or {})}} if modes else mapping
+    mode = _flat(index_settings).get("mapping.source.mode")
+    return mapping if mode is None else {**mapping, "_source": {"mode": mode, **(mapping.get("_source") or {})}}
 
 
-def _flatten(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return index settings by their full names without ``index.``, however they are nested."""
+    found: dict[str, Any] = {}
     for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
+        name = f"{above}{key}"
+        found |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name.removeprefix("index."): value}
+    return found
 
 
 # Types of fields whose values may be objects with keys that the mapping does not name.

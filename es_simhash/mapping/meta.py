@@ -1,8 +1,8 @@
 """
 What the ``_meta`` of a mapping records of the fields, and the marker by which a search insists on these settings.
 
-A server refuses to sort by a field that is not in the mapping, so a search that sorts by the marker fails on
-every shard of an index with other settings. No request is made here.
+A server refuses to sort by a field that is not in the mapping, so a search that sorts by the marker fails on every
+shard of an index with other settings.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from es_simhash.transport.protocol import (
     local_names,
     status_of,
 )
+from es_simhash.transport.retry_flow import attempt, send_once, unless_refused
 
 
 def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
@@ -137,14 +138,11 @@ def narrowed(index: Index) -> Flow[list[str]]:
     def is_named(name: str) -> bool:
         return any(fnmatchcase(name, each) for each in names)
 
-    try:
-        answer = yield Call("get_alias", {"index": ",".join(local_names(index))})
-    except Exception as error:
-        if status_of(error) not in (401, 403, 404):  # OpenSearch finds no data stream here
-            raise
-        return []
+    # OpenSearch finds no data stream here.
+    call = Call("get_alias", {"index": ",".join(local_names(index))})
+    answer = yield from unless_refused(send_once(call), 401, 403, 404)
     found = []
-    for name, each in sorted(answer.items()):
+    for name, each in sorted((answer or {}).items()):
         used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
         if used and not is_named(name) and all("filter" in own or "search_routing" in own for own in used):
             found.append(name)
@@ -286,20 +284,15 @@ def send_confirmed(context: Context, index: Index, call: Call, *, settings: Inde
     if resolved is None or resolved.marker is None:
         return (yield from _send_beside(context, index, call, settings=settings))
     asked = context.clock()
-    failure: Exception | None = None
-    answer: Any = None
-    try:
-        answer = yield _marked(call, resolved.marker)
-    except Exception as error:  # noqa: BLE001 -- raised below, unless the marker is the cause
-        failure = error
-    refusal = _refusal(answer) if failure is None else error_text(failure)
+    answer = yield from attempt(_marked(call, resolved.marker))
+    refusal = error_text(answer) if isinstance(answer, Exception) else _refusal(answer)
     if is_marker_refused(refusal, resolved.marker, prefix=context.prefix):
         yield from confirm(context, index, settings=settings, after_seconds=0.0)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
         context.distrust_marker(index, resolved)
         return (yield from _send_beside(context, index, call, settings=settings))
-    if failure is not None:
-        raise failure
+    if isinstance(answer, Exception):
+        raise answer
     if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
         # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
         yield from confirm(context, index, settings=settings)
@@ -349,11 +342,7 @@ def confirm(
     """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
     question, asked = _question(context, index, settings, after_seconds), context.clock()
     if question is not None:
-        try:
-            mappings = yield question
-        except Exception as error:  # noqa: BLE001 -- judged like an answer
-            mappings = error
-        _judge(context, index, mappings, settings=settings, asked=asked)
+        _judge(context, index, (yield from attempt(question)), settings=settings, asked=asked)
 
 
 def confirming(context: Context, index: Index, settings: IndexSettings) -> Callable[[], Flow[None]]:

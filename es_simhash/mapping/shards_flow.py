@@ -20,8 +20,8 @@ from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 from es_simhash.mapping.context import Context
-from es_simhash.transport.protocol import Call, Flow, Index, Request, Together, check_index, local_names, status_of
-from es_simhash.transport.retry_flow import ask, carry_out, send_once
+from es_simhash.transport.protocol import Call, Flow, Index, Request, Together, check_index, local_names
+from es_simhash.transport.retry_flow import ask, carry_out, send_once, unless_refused
 
 NOTHING = -1
 
@@ -138,8 +138,6 @@ class PositionsError(Exception):
 
 
 class Positions:
-    """The positions of all shards behind *index*."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
         self._shards_of: dict[str, int] = {}  # by uuid
@@ -196,22 +194,15 @@ def _may_lag(index: Index) -> Flow[bool]:
     names = local_names(index)
     if not names:
         return False
-    try:
-        answer = yield from ask(Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"}))
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
-    else:
+    call = Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"})
+    answer = yield from unless_refused(ask(call), 401, 403)
+    if answer is not None:
         settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
-    # A user who may not read settings may search: only OpenSearch knows the preference.
-    try:
-        yield Call("search", {"index": names, "body": {"size": 0}, "preference": "_primary"})
-    except Exception as error:
-        if status_of(error) not in (400, 401, 403):
-            raise
-        return False  # a user who may not search either reads nothing that could lag
-    return True
+    # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
+    # reads nothing that could lag.
+    call = Call("search", {"index": names, "body": {"size": 0}, "preference": "_primary"})
+    return (yield from unless_refused(send_once(call), 400, 401, 403)) is not None
 
 
 def _ask_primaries(request: Request) -> Flow[Any]:

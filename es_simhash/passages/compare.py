@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from es_simhash.hashing.characters import UNSPACED
+from es_simhash.hashing.characters import UNSPACED, Codes, Hashes, Places
 from es_simhash.hashing.winnowing import (
     GRAM,
     GUARANTEE,
@@ -54,11 +53,11 @@ class Comparison:
 class _Text:
     """A normalised text: its characters, and where the part of the original starts and ends that each comes from."""
 
-    codes: NDArray[np.uint32]
-    starts: NDArray[np.intp]
-    ends: NDArray[np.intp]
+    codes: Codes
+    starts: Places
+    ends: Places
 
-    def runs(self, letters: int) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    def runs(self, letters: int) -> tuple[Hashes, Places]:
         """
         Return the hash and the end of the shortest run from each character on, fewer than there are characters.
         A run has at least so many *letters*, and is worth the guarantee where that is more.
@@ -77,9 +76,9 @@ class Question:
         self.min_run = min_run
         self.shingles = shingle_sets([text])[0]
         self.text = _Text(*normalise_with_positions(text))
-        self._sorted: dict[int, tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]] = {}
+        self._sorted: dict[int, tuple[Hashes, Places, Places]] = {}
 
-    def runs(self, letters: int) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
+    def runs(self, letters: int) -> tuple[Hashes, Places, Places]:
         """Return the sorted hashes of the runs of so many *letters*, where each begins, and the ends by place."""
         if letters not in self._sorted:
             hashes, ends = self.text.runs(letters)
@@ -163,9 +162,7 @@ def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[i
     return found
 
 
-def _equal_runs(
-    known: NDArray[np.uint64], begins: NDArray[np.intp], others: NDArray[np.uint64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _equal_runs(known: Hashes, begins: Places, others: Hashes) -> tuple[Places, Places]:
     """Return where runs begin that the other text has, in order, and where the first such run begins there."""
     if not known.size or not others.size:
         return np.empty(0, np.intp), np.empty(0, np.intp)
@@ -180,9 +177,7 @@ def _equal_runs(
     return places[order], np.repeat(np.flatnonzero(is_equal)[firsts], counts)[order]
 
 
-def _first_place(
-    run: NDArray[np.uint32], codes: NDArray[np.uint32], hashes: NDArray[np.uint64], place: int
-) -> int | None:
+def _first_place(run: Codes, codes: Codes, hashes: Hashes, place: int) -> int | None:
     """
     Return where *codes* first have *run*; *place* is where a run first has its hash.
     Different runs of 1,024 characters and more may have one hash: those of the Thue-Morse sequence do.
@@ -193,7 +188,7 @@ def _first_place(
     return next((other for other in others if _common(run, codes[other:]) == run.size), None)
 
 
-def _common(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> int:
+def _common(first: Codes, second: Codes) -> int:
     """Return how many characters *first* and *second* have in common from the beginning."""
     length, step, done = min(first.size, second.size), _STEP, 0
     while done < length:

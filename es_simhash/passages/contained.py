@@ -1,10 +1,9 @@
 """
-Which documents share a term of passages, and which add nothing because another contains them.
+Which documents share a term of passages, and which add nothing because another contains them. Loads numpy.
 
-The container stays, and is at least as long: more shingles, then more characters, then the canonical order.
-The longest is decided first, so that each document that goes names one that stays, and chains end there.
-Documents are numbers: places in a table of the caller. No request is made here. This module loads numpy, so
-callers import it when they first need it.
+The container stays, and is at least as long: more shingles, then more characters, then the canonical order. The longest
+is decided first, so that each document that goes names one that stays, and chains end there. Documents are numbers:
+places in a table of the caller.
 """
 
 from __future__ import annotations
@@ -159,7 +158,6 @@ class ContainmentMeasure:
     """
 
     def prepare(self, texts: Sequence[str]) -> list[Question]:
-        """Return each of *texts* prepared for :meth:`compare`."""
         return [Question(text, min_run=GUARANTEE) for text in texts]
 
     def compare(self, first: Question, second: Question, *, bound: float) -> Score:

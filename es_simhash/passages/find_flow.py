@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
@@ -25,8 +24,6 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Flow, Index, check_index, document_key, index_key
 from es_simhash.transport.retry_flow import refresh, search_texts
-
-_T = TypeVar("_T")
 
 
 def find(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[Overlaps]:
@@ -73,17 +70,20 @@ def stream(context: Context, index: Index, text: str, options: PassageOptions) -
     """
     _check_text(text)
 
-    def work(lookup: Lookup) -> Flow[None]:
-        lookup.is_stream = True
-        yield from _with_text(lookup, text)
-
-    yield from _look_up(context, index, options, work)
+    yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text), is_stream=True)
 
 
-def _look_up(context: Context, index: Index, options: PassageOptions, work: Callable[[Lookup], Flow[_T]]) -> Flow[_T]:
+def _look_up(
+    context: Context,
+    index: Index,
+    options: PassageOptions,
+    work: Callable[[Lookup], Flow[Overlaps]],
+    *,
+    is_stream: bool = False,
+) -> Flow[Overlaps]:
     check_index(index)
 
-    def look_up(settings: IndexSettings) -> Flow[_T]:
+    def look_up(settings: IndexSettings) -> Flow[Overlaps]:
         each = yield from read_settings_by_index(context, index)
         if not each:
             raise MappingError(
@@ -91,7 +91,7 @@ def _look_up(context: Context, index: Index, options: PassageOptions, work: Call
                 "on the cluster that holds the index, as a user who may read mappings"
             )
         refuse_without_passages(each, "passages cannot be compared")
-        lookup = Lookup(context, index, settings, each, options)
+        lookup = Lookup(context, index, settings, each, options, is_stream=is_stream)
         yield from _check_filled(lookup)
         return (yield from work(lookup))
 

@@ -1,13 +1,9 @@
-"""
-One lookup of passages: its options, what it compares and finds, and why something may be missing.
-
-No request is made here.
-"""
+"""One lookup of passages: its options, what it compares and finds, and why something may be missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
@@ -150,6 +146,7 @@ class NotCompared:
 Reason: TypeAlias = Gap | Unfilled | CommonPassages | NotCompared
 
 
+@dataclass(slots=True)
 class Lookup:
     """
     One lookup of passages.
@@ -158,25 +155,21 @@ class Lookup:
     document as soon as it is found, however many there are.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        index: Index,
-        settings: IndexSettings,
-        each: Mapping[str, IndexSettings],
-        options: PassageOptions,
-    ) -> None:
-        self.context, self.index, self.settings, self.options = context, index, settings, options
-        self.each = each
-        self.text = ""
-        self.candidates = 0
-        self.is_by_text = self.is_stream = False
-        self.gaps: dict[Reason, None] = {}
-        self._terms: list[str] | None = None
-        self._question: Question | None = None
-        self._seen: set[Key] = set()
-        self._found: list[Overlap] = []
-        self._stale: list[str] = []
+    context: Context
+    index: Index
+    settings: IndexSettings
+    each: Mapping[str, IndexSettings]
+    options: PassageOptions
+    is_stream: bool = False
+    text: str = ""
+    candidates: int = 0
+    is_by_text: bool = False
+    gaps: dict[Reason, None] = field(default_factory=dict)
+    _terms: list[str] | None = None
+    _question: Question | None = None
+    _seen: set[Key] = field(default_factory=set)
+    _found: list[Overlap] = field(default_factory=list)
+    _stale: list[str] = field(default_factory=list)
 
     @property
     def fields(self) -> list[str]:
@@ -197,11 +190,9 @@ class Lookup:
         return cut_pieces(self.text, min_contained=self.options.min_contained)
 
     def note(self, reasons: Iterable[Reason]) -> None:
-        """Note why documents may be missing."""
         self.gaps |= dict.fromkeys(reasons)
 
     def leave_out(self, keys: Iterable[Key]) -> None:
-        """Leave documents out: those asked for, and their copies."""
         self._seen |= set(keys)
 
     def compare(self, hits: Hits) -> None:
@@ -244,7 +235,6 @@ class Lookup:
         return sorted(self._found, key=lambda each: each.order)[: self.options.size]
 
     def take_found(self) -> list[Overlap]:
-        """Return what was found since the last call."""
         found, self._found = self._found, []
         return found
 

@@ -1,8 +1,4 @@
-"""
-Builds the ingest pipeline, and refuses the schemes that a server cannot compute. Plain dicts, no request.
-
-Also builds the stored search template that returns the candidates of a fingerprint without Painless.
-"""
+"""Builds the ingest pipeline and the stored search template, and refuses the schemes that a server cannot compute."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-Installs the ingest pipeline that computes fingerprints on the server, and lets an index use it.
-
-``build`` makes the pipeline. Before it is stored, the server must compute the fingerprints of the probes.
-"""
+"""Installs the ingest pipeline, once the server makes the bits of the probes, and lets an index use it."""
 
 from __future__ import annotations
 
@@ -21,6 +17,7 @@ from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.source import find_differences, probe_documents
 from es_simhash.transport.protocol import Call, Flow, Index, check_index, error_text, status_of
+from es_simhash.transport.retry_flow import send_once, unless_refused
 from es_simhash.writes.targets_flow import put_fields
 
 UseAs: TypeAlias = Literal["default", "final"]
@@ -128,12 +125,7 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
 
 def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:
     """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
-    try:
-        answer = yield Call("get_pipeline", {"id": name})
-    except Exception as error:
-        if status_of(error) != NOT_FOUND:
-            raise
-        return
+    answer = (yield from unless_refused(send_once(Call("get_pipeline", {"id": name})), NOT_FOUND)) or {}
     if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
         raise PipelineError(
             f"there is a pipeline {name!r} already, and it is not the one for these indices: pass another name, or "

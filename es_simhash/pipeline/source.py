@@ -115,7 +115,6 @@ def _entry(code: int, entry: int, kind: int) -> str:
 
 
 def _replacement(character: str, kinds: list[int]) -> str:
-    """Return the word characters of the normalised form of *character*."""
     folded = unicodedata.normalize("NFKC", character).casefold()
     return "".join(each for each in unicodedata.normalize("NFKC", folded) if kinds[ord(each)] == WORD)
 
@@ -259,7 +258,6 @@ def script_source(scheme: Scheme) -> str:
 
 
 def _of_features(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
-    """Return the part of the script that reads features, and what is to be filled in."""
     levels = scheme.parameters["levels"]
     filled = {
         **constants(scheme.parameters["seed"]),
@@ -274,7 +272,6 @@ def _of_features(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
 
 
 def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
-    """Return the part of the script that reads texts, and what is to be filled in."""
     size, seed = scheme.parameters["size"], scheme.parameters["seed"]
     early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
     filled = {
@@ -358,7 +355,6 @@ def probe_documents(scheme: Scheme, field: str, *, prefix: str) -> list[dict[str
 
 
 def _values(scheme: Scheme) -> tuple[Any, ...]:
-    """Return the texts or the features that probe a scheme."""
     if scheme.name != "weighted":
         return _TEXTS
     return _FEATURES if scheme.parameters["levels"] else (*_FEATURES, _UNEVEN)

@@ -1,8 +1,4 @@
-"""
-Real OpenSearch and Elasticsearch servers on this machine, with nothing but pip: the names for use elsewhere.
-
-Importing this package is cheap: Java and Maven code is imported when a server is made.
-"""
+"""Real OpenSearch and Elasticsearch servers on this machine, with nothing but pip. Java code is imported late."""
 
 from __future__ import annotations
 

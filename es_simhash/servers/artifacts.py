@@ -1,9 +1,8 @@
 """
 The files of embedded servers: which a release needs, their checksums, and where they are on this machine.
 
-``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``, describes a release. A file that
-differs from its checksum is never run, and a download that differs never gets into the local Maven
-repository. No server is started here.
+``locked/PRODUCT-VERSION.json``, written by ``tools/lock_servers.py``, describes a release. A file that differs from its
+checksum is never run, and a download that differs never gets into the local Maven repository.
 """
 
 from __future__ import annotations

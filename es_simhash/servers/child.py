@@ -101,7 +101,6 @@ def describe(error: BaseException) -> str:
 
 
 def start_node(config: dict[str, Any]) -> Any:
-    """Start the JVM and in it the node; return the started ``Node``, a Java object."""
     import jpype  # noqa: PLC0415 - a missing or broken jpype is reported like every other failure
 
     jpype.startJVM(config["libjvm"], *config["jvm_options"], classpath=config["class_path"], interrupt=False)

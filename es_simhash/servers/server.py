@@ -166,7 +166,6 @@ class EmbeddedServer:
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Return whether the server's process is alive."""
         return self._process is not None and self._process.is_running()
 
     def configuration(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """
 Tables and curves as HTML that is safe by construction, readable on a light and on a dark background.
 
-No script, nothing loaded. Texts of users may have markup, control characters, marks that change the direction of
-text, and half characters. A line has a pattern besides its colour; the table beside it has every number.
+No script, nothing loaded. Texts of users may have markup, control characters, marks that change the direction of text,
+and half characters. A line has a pattern besides its colour; the table beside it has every number.
 """
 
 from __future__ import annotations

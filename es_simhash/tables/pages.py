@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def template(name: str) -> Template:
-    """Return the template *name*, a path in this package."""
     return _environment().get_template(name)
 
 

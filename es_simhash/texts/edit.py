@@ -15,10 +15,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
-from es_simhash.hashing.characters import PIECE, SEPARATOR, letter_counts, normalise_batch, split_long
+from es_simhash.hashing.characters import PIECE, SEPARATOR, Places, letter_counts, normalise_batch, split_long
 from es_simhash.texts.shingles import Shingles, cut_units, text_batches
 
 
@@ -36,7 +35,7 @@ def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
     ]
 
 
-def _normalise(texts: Sequence[str]) -> tuple[Shingles, NDArray[np.intp]]:
+def _normalise(texts: Sequence[str]) -> tuple[Shingles, Places]:
     """Return the letters of several texts, one after the other, and where each text has ended."""
     if len(texts) == 1 and len(texts[0]) > PIECE:
         # Memory: a long text is normalised piece by piece.
@@ -153,7 +152,7 @@ def _anchors(first: Shingles, second: Shingles) -> list[tuple[int, int]]:
     return kept
 
 
-def _single_runs(units: Shingles) -> tuple[Shingles, NDArray[np.intp]]:
+def _single_runs(units: Shingles) -> tuple[Shingles, Places]:
     """Return the hashes of runs that *units* have once, of one run in 16, and where they stand."""
     hashes = _run_hashes(units)
     places = np.flatnonzero(hashes % np.uint64(_ONE_OF) == 0)

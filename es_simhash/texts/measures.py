@@ -1,8 +1,8 @@
 """
 How the texts of near-duplicates are measured: what is counted of which unit; presets. No text is read here.
 
-A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for
-edits the units in their order. A prepared text of one measure means nothing to another.
+A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for edits the
+units in their order. A prepared text of one measure means nothing to another.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class TextMeasure(Record):
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
-        """Return the measure that :meth:`to_dict` wrote."""
         return cls(recorded["measure"], recorded["unit"])
 
     def after(self, scheme: Scheme) -> TextMeasure:

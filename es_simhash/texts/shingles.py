@@ -1,9 +1,8 @@
 """
-How much of two texts is the same by their shingles of words, and how units become shingles. Pure.
+How much of two texts is the same by their shingles of words, and how units become shingles.
 
-A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the
-shortest run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
-``measures.py`` has the other ways to compare.
+A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the shortest
+run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
 """
 
 from __future__ import annotations
@@ -13,11 +12,21 @@ from itertools import pairwise
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
-from es_simhash.hashing.characters import PIECE, SEPARATOR, is_unspaced, normalise_batch, split_long, text_parts
+from es_simhash.hashing.characters import (
+    PIECE,
+    SEPARATOR,
+    Codes,
+    Flags,
+    Hashes,
+    Places,
+    is_unspaced,
+    normalise_batch,
+    split_long,
+    text_parts,
+)
 
-Shingles = NDArray[np.uint64]
+Shingles = Hashes
 
 # What a word counts, what a character of a script without spaces counts, and the length of a shingle.
 WORD, CHARACTER, SHINGLE = 5, 3, 15
@@ -36,7 +45,6 @@ def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
 
 
 def word_hashes(texts: Sequence[str]) -> list[Shingles]:
-    """Return the words of each text in their order, as 64-bit hashes."""
     hashed = map(_hash_batch, text_batches(texts))
     return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
 
@@ -54,7 +62,7 @@ def text_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     return (texts[part] for part in text_parts(texts, _BATCH, _BATCH))
 
 
-def _hash_batch(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+def _hash_batch(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, Places, Places]:
     """Return the hash of every word, what it counts, and for each text the number of the word after its last."""
     if len(texts) == 1:
         hashes, counts = _hash_words(texts[0], piece)
@@ -66,7 +74,7 @@ def _hash_batch(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, NDA
     return hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1))
 
 
-def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Shingles]:
+def cut_units(hashes: Shingles, counts: Places, ends: Places) -> list[Shingles]:
     """
     Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
     A shingle is the shortest run of units (words or characters) whose *counts* reach 15; a text without such a
@@ -87,7 +95,7 @@ def cut_units(hashes: Shingles, counts: NDArray[np.intp], ends: NDArray[np.intp]
     return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
 
-def unit_runs(counts: NDArray[np.intp], ends: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def unit_runs(counts: Places, ends: Places) -> tuple[Places, Places]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     passed = np.cumsum(counts)
     wanted = passed - counts + SHINGLE
@@ -112,7 +120,7 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def _hash_words(text: str, piece: int) -> tuple[Shingles, NDArray[np.intp]]:
+def _hash_words(text: str, piece: int) -> tuple[Shingles, Places]:
     """Return the hash of every word of *text*, and what the word counts."""
     found = []
     rest = np.empty(0, np.uint32)
@@ -128,9 +136,7 @@ def _hash_words(text: str, piece: int) -> tuple[Shingles, NDArray[np.intp]]:
     return np.concatenate(hashes), np.concatenate(counts)
 
 
-def _hash_piece(
-    codes: NDArray[np.uint32], unspaced: NDArray[np.bool_]
-) -> tuple[Shingles, NDArray[np.intp], NDArray[np.intp]]:
+def _hash_piece(codes: Codes, unspaced: Flags) -> tuple[Shingles, Places, Places]:
     """Return the hash of every word, what it counts, and where it starts."""
     spaced = ~unspaced & (codes != SEPARATOR)
     starts = spaced.copy()
@@ -143,7 +149,7 @@ def _hash_piece(
     return hashes, np.where(single, CHARACTER, WORD), places
 
 
-def _mix(hashes: Shingles, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Shingles:
+def _mix(hashes: Shingles, starts: Places, lengths: Places) -> Shingles:
     """Return one hash for each run of units; it depends on the units and on their order."""
     result = lengths.astype(np.uint64)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (0, 0)

@@ -1,8 +1,7 @@
 """
-Judges answers: whether an answer covers every shard of every index asked, and if not, why not.
+Whether an answer covers every shard of every index asked, and if not, why not.
 
-Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code
-reads it. Makes no request.
+Every read goes through :func:`find_gaps`. A gap is data; its sentence is made last, for people, and no code reads it.
 """
 
 from __future__ import annotations
@@ -104,7 +103,6 @@ def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
 
 
 def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
-    """Raise IncompleteSearchError if there is any gap."""
     if reasons := sentences(gaps):
         raise IncompleteSearchError(
             f"not every document could be read: {'; '.join(reasons)}; {advice}", reasons=reasons
@@ -116,14 +114,10 @@ def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]
     Return whether the server refused a page because it is larger than the index's ``max_result_window``.
     *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
     """
-    if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
-        return False
-    text = refusal_text(refusal)
-    return any(words in text for words in _WINDOW)
+    return _says(refusal, *_WINDOW)
 
 
 def is_shard_missing(refusal: BaseException) -> bool:
-    """Return whether the server refused a request because a shard has no active copy."""
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
 
@@ -145,9 +139,14 @@ def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
 
 def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
     """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
+    return _says(refusal, _NO_SOURCE)
+
+
+def _says(refusal: BaseException | Mapping[str, Any] | Iterable[Gap], *words: str) -> bool:
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
-    return _NO_SOURCE in refusal_text(refusal)
+    text = refusal_text(refusal)
+    return any(each in text for each in words)
 
 
 def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:

@@ -1,8 +1,8 @@
 """
 Counts documents, and reads all buckets of a field, however many values it has.
 
-A composite aggregation returns buckets in order, and each page of it looks at all documents that match. After
-a few pages the other values are therefore cut into ranges, and a page is searched for in one range only.
+A composite aggregation returns buckets in order, and each page of it looks at all documents that match. After a few
+pages the other values are therefore cut into ranges, and a page is searched for in one range only.
 """
 
 from __future__ import annotations
@@ -25,29 +25,20 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
     They are values of documents drawn at random among those that match all *clauses*. Where the cuts are decides only
     how much work a range is. Cost: one search, which looks at each of these documents.
     """
-    drawn = _DRAWN
-    while True:
-        body = {
-            "size": drawn,
-            "track_total_hits": True,
-            "_source": False,
-            "docvalue_fields": [field],
-            "query": {
-                "function_score": {
-                    "query": {"bool": {"filter": list(clauses)}},
-                    "random_score": {"seed": 0, "field": "_seq_no"},
-                    "boost_mode": "replace",
-                }
-            },
-        }
-        try:
-            answer = yield from ask(Call("search", {"index": index, "body": body}))
-        except Exception as error:
-            if drawn == 1 or not is_window_refused(error):
-                raise
-            drawn //= 2
-        else:
-            break
+    body = {
+        "size": _DRAWN,
+        "track_total_hits": True,
+        "_source": False,
+        "docvalue_fields": [field],
+        "query": {
+            "function_score": {
+                "query": {"bool": {"filter": list(clauses)}},
+                "random_score": {"seed": 0, "field": "_seq_no"},
+                "boost_mode": "replace",
+            }
+        },
+    }
+    answer = yield from ask(Call("search", {"index": index, "body": body}))
     found = answer["hits"]
     # A shard that is missing here makes the ranges larger; whoever reads them notices that it is missing.
     values = sorted(value for hit in found["hits"] for value in hit.get("fields", {}).get(field, ()))
@@ -139,7 +130,8 @@ class BucketReader:
         try:
             ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
         except Exception as error:
-            if "allow_expensive_queries" not in refusal_text(error):  # of keyword fields, if that setting is false
+            # A server may allow no range of a keyword field, or not so many hits to a user who may not scroll.
+            if "allow_expensive_queries" not in refusal_text(error) and not is_window_refused(error):
                 raise
             self.has_ranges = False
             return

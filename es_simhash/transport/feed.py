@@ -1,8 +1,8 @@
 """
 A bounded queue between the reader of the caller's documents and the flow that writes them.
 
-A source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an
-async client (``client/drivers.py``).
+A source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an async
+client (``client/drivers.py``).
 """
 
 from __future__ import annotations

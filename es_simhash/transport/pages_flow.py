@@ -78,7 +78,6 @@ class Cursor:
 
     @property
     def whole(self) -> Cursor:
-        """A cursor for all slices of the search, from its beginning."""
         return Cursor(self._whole, self._page)
 
     @property
@@ -86,7 +85,6 @@ class Cursor:
         return self._after is None
 
     def call(self, view: View) -> Call:
-        """Return the call that reads the next page."""
         self.asked = min(self._page, view.largest_page)
         self._is_ordered = self._is_ordered or self.asked < self._page
         request = {**self._body, "size": self.asked}
@@ -280,7 +278,6 @@ def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None =
 
 
 def close_view(view: View) -> Flow[None]:
-    """Give *view* back to the server."""
     yield from _give_back(view.close())
 
 

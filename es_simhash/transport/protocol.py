@@ -214,5 +214,4 @@ class Key(NamedTuple):
 
 
 def document_key(hit: Mapping[str, Any]) -> Key:
-    """Return the key of the document of *hit*, an item of a search or of a multi-get."""
     return Key(hit["_index"], hit["_id"], hit.get("_routing"))

@@ -7,6 +7,7 @@ refuses a write or a refresh, which is longer than clients wait for an answer.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from typing import Any, TypeVar
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
 from es_simhash.transport.protocol import Call, Flow, Index, Request, Wait, index_key, status_of
+
+logger = logging.getLogger("es_simhash")
 
 _T = TypeVar("_T")
 
@@ -59,7 +62,6 @@ class Patience:
         return Wait(seconds)
 
     def renew(self) -> None:
-        """Forget the failures: something succeeded."""
         self.failures = 0
 
 
@@ -118,6 +120,17 @@ def carry_out(flow: Flow[_T], request: Request, answer: Callable[[Request], Flow
 def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
     """Return the answer to *call*, sent again while the server is busy."""
     return retry(lambda: send_once(call), patience=patience)
+
+
+def unless_refused(flow: Flow[_T], *statuses: int) -> Flow[_T | None]:
+    """Return what *flow* returns; ``None`` if a request of it fails with one of *statuses*."""
+    try:
+        return (yield from flow)
+    except Exception as error:
+        if status_of(error) not in statuses:
+            raise
+        logger.debug("not answered: %s", error)
+        return None
 
 
 def search_texts(

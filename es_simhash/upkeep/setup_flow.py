@@ -48,7 +48,7 @@ from es_simhash.transport.protocol import (
     noting,
     status_of,
 )
-from es_simhash.transport.retry_flow import Patience, ask
+from es_simhash.transport.retry_flow import Patience, ask, unless_refused
 from es_simhash.writes.targets_flow import put_fields, refuse_updates
 
 logger = logging.getLogger("es_simhash")
@@ -105,11 +105,7 @@ def create_index(
 
 def _try_body(index: str, body: Mapping[str, Any]) -> Flow[None]:
     """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
-    try:
-        yield from simulate({"template": body}, f"index {shorten(index)}")
-    except Exception as error:
-        if status_of(error) not in (401, 403, 404, 405):
-            raise
+    yield from unless_refused(simulate({"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
 
 
 def simulate(template: Mapping[str, Any], what: str) -> Flow[Mapping[str, Any]]:
@@ -208,13 +204,9 @@ def put_mapping(
 
 def _state_of_new_passages(name: str) -> Flow[PassageState]:
     """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
-    try:
-        documents, gaps = yield from count_documents(name)
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
-        return "partial"  # a user who may change mappings need not be one who may search
-    return "partial" if documents or gaps else "complete"
+    # A user who may change mappings need not be one who may search.
+    found = yield from unless_refused(count_documents(name), 401, 403)
+    return "partial" if found is None or any(found) else "complete"
 
 
 def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:

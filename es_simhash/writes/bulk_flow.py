@@ -233,7 +233,6 @@ class Bulk:
         del self._asked[place]
 
     def _repeat(self, wave: Sequence[int]) -> Flow[None]:
-        """Send what has no final outcome again, with growing waits."""
         patience = Patience()
         while waiting := self._waiting(wave):
             if not self._changed:

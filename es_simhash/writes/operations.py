@@ -1,8 +1,4 @@
-"""
-One operation of a bulk request, its outcome, and why it failed: plain values. Flows send operations.
-
-No code reads the sentence of a failure; every decision is made by ``kind`` and ``status``.
-"""
+"""One operation of a bulk request, its outcome, and why it failed: plain values. Code reads ``kind`` and ``status``."""
 
 from __future__ import annotations
 
@@ -158,11 +154,9 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the operation was carried out."""
         return self.error is None
 
     def to_failure(self) -> Failure:
-        """Return the failure of the document, if the operation was not carried out."""
         kind = _KINDS.get(self.status, "refused")
         return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)
 

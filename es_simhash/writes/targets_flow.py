@@ -8,7 +8,6 @@ values: it gets a changed mapping, and lookups read its mapping.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +21,8 @@ from es_simhash.mapping.resolve_flow import agree
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Call, Flow, Index, error_text, status_of
-from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.protocol import Call, Flow, Index, error_text
+from es_simhash.transport.retry_flow import ask, refresh, send_once, unless_refused
 
 PAGE = 500
 
@@ -50,8 +49,6 @@ def put_fields(call: Call, *, prefix: str) -> Flow[None]:
     own = for_derived_source(body.get("mappings", body), prefix=prefix)
     yield replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
 
-
-logger = logging.getLogger("es_simhash")
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.
 _NO_ANSWER = (400, 401, 403, 404, 405)
@@ -103,12 +100,8 @@ def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -
     """
     if not mappings:
         return {}
-    try:
-        answer = yield from ask(Call("get_settings", {"index": index, "name": "index.mapping.source.mode"}))
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
-        answer = {}
+    call = Call("get_settings", {"index": index, "name": "index.mapping.source.mode"})
+    answer = (yield from unless_refused(ask(call), 401, 403)) or {}
     settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
@@ -169,13 +162,8 @@ def find_write_index(index: str, names: Iterable[str]) -> Flow[str]:
     """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
     if all(name.startswith(".ds-") for name in names):
         return last_generation(names)
-    try:
-        answer: Mapping[str, Any] = yield Call("get_alias", {"name": index})
-    except Exception as error:
-        if status_of(error) not in (401, 403, 404):
-            raise
-        return ""
-    return write_index(answer, index) or ""
+    answer = yield from unless_refused(send_once(Call("get_alias", {"name": index})), 401, 403, 404)
+    return write_index(answer or {}, index) or ""
 
 
 def last_generation(names: Iterable[str]) -> str:
@@ -185,11 +173,4 @@ def last_generation(names: Iterable[str]) -> str:
 
 def ask_about(api: str, name: str) -> Flow[dict[str, Any] | None]:
     """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
-    try:
-        answer: dict[str, Any] = yield Call(api, {"name": name})
-    except Exception as error:
-        if status_of(error) not in _NO_ANSWER:
-            raise
-        logger.debug("%s of %s was not answered: %s", api, name, error)
-        return None
-    return answer
+    return unless_refused(send_once(Call(api, {"name": name})), *_NO_ANSWER)

@@ -24,6 +24,7 @@ from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
 from es_simhash.quality.explain_flow import list_features
 from es_simhash.removal.archive import ArchiveWriter, read_archive
+from es_simhash.removal.decisions import decide
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.transport.protocol import Key
@@ -235,6 +236,23 @@ def fuzz_plan(data: bytes) -> None:
         assert len(list(plan.removals())) == 2
 
 
+def fuzz_decisions(data: bytes) -> None:
+    """Decisions that were damaged never keep fewer documents of the plan; else they are refused in one line."""
+    source = Bytes(data)
+    with tempfile.TemporaryDirectory() as folder:
+        path, file = Path(folder, "plan"), Path(folder, "decisions")
+        _plan(path)
+        plan = read_plan(path)
+        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan.sha256, "by": "Ann", "reason": ""}
+        keep = [{"index": "i", "id": "b", "routing": None}]
+        whole = json.dumps(head | {"keep": keep}).encode()
+        place = (source.below(256) * 256 + source.below(256)) % len(whole)
+        end = place + source.below(4)
+        file.write_bytes(whole[:place] + source.rest() + whole[end:])
+        decided = _usable(file, lambda file: decide(plan, file))
+        assert decided is None or decided.kept in ({Key("i", "b")}, {Key("i", "c")})
+
+
 def _usable(path: Path, read: Callable[[Path], Any]) -> Any:
     """Return what *read* returns; ``None`` where it refuses the file, in one line that names it."""
     try:
@@ -295,5 +313,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "records": fuzz_records,
     "actions": fuzz_actions,
     "plan": fuzz_plan,
+    "decisions": fuzz_decisions,
     "archive": fuzz_archive,
 }

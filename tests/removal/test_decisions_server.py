@@ -2,6 +2,10 @@
 
 import gzip
 import json
+import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.history import find_history
 from es_simhash.removal.plan_file import read_plan
 from tests.servers.removals import ALL, OTHER, apply_in_batches, archived, copies, fill, outcomes, sources
+from tests.servers.support import ROUNDS
 
 KEPT = ("kept", "decided")
 DELETED = ("deleted", None)
@@ -133,6 +138,33 @@ def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, archiv
     assert {each for id_, each in found.items() if id_ not in ("b0001", "s0002")} == {DELETED}
     assert set(sources(server, index)) == {"a", "r", "b0001", "s0002"}
     assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=decisions)) == found
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("seed", range(2 * ROUNDS))
+def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_simhash, plan, archive, decide, seed):
+    """After each kill what is kept is there; in the end the rest is gone, archived once, with who approved it."""
+    chance = random.Random(f"decisions {seed}")
+    documents = copies(10)
+    fill(server, index, sync_simhash, documents)
+    sync_simhash.plan_removal(index, plan, **ALL)
+    keep = set(chance.sample(sorted(documents.keys() - {"a", "r"}), 7))
+    files = [str(plan), str(archive), str(decide(*keep))]
+    command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", *files]
+    options = {"cwd": Path(__file__).parents[2], "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    for lines in (chance.randrange(14), chance.randrange(14), None):
+        with subprocess.Popen(command, **options) as process:
+            if lines is not None:
+                for _ in range(lines):
+                    process.stdout.readline()
+                process.kill()
+            output, errors = process.communicate(timeout=120)
+        assert {"a", "r", *keep} <= sources(server, index).keys()
+    assert process.returncode == 0, errors
+    assert sorted(line.split()[0] for line in output.splitlines()) == ["deleted"] * 13 + ["kept"] * 7
+    assert sources(server, index).keys() == {"a", "r", *keep}
+    assert archived(archive).keys() == documents.keys() - {"a", "r", *keep}
+    assert {each["approved"]["by"] for each in lines_of(archive).values()} == {"Ann"}
 
 
 def test_other_decisions_on_the_same_archive(server, index, simhash, plan, archive, decide, monkeypatch):

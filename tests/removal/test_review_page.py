@@ -45,7 +45,7 @@ class Browser:
         self._session, self._rest = None, b""
         self.log, self.requests = [], []
         self.downloads = folder / "downloads"
-        self._send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
+        self.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
 
     def close(self):
         """End it."""
@@ -54,7 +54,7 @@ class Browser:
         os.close(self._write)
         self._read.close()
 
-    def _send(self, method, **params):
+    def send(self, method, **params):
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params}
         message |= {"sessionId": self._session} if self._session else {}
@@ -76,19 +76,20 @@ class Browser:
             assert data, "Chromium ended"
             self._rest += data
 
-    def open(self, path):
+    def open(self, path, *, has_scripts=True):
         """Open a page in a tab of its own."""
         self._session = None
-        target = self._send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Log", "Runtime", "Network", "DOM"):
-            self._send(f"{domain}.enable")
-        self._send("Page.navigate", url=path.as_uri())
+            self.send(f"{domain}.enable")
+        self.send("Emulation.setScriptExecutionDisabled", value=not has_scripts)
+        self.send("Page.navigate", url=path.as_uri())
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def run(self, script):
         """Return what *script* has as its value."""
-        result = self._send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
@@ -101,24 +102,28 @@ class Browser:
 
     def choose(self, selector, path):
         """Choose a file in an input."""
-        root = self._send("DOM.getDocument")["root"]["nodeId"]
-        node = self._send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
-        self._send("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+        root = self.send("DOM.getDocument")["root"]["nodeId"]
+        node = self.send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.send("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
 
     def press(self, key, code):
         """Press a key."""
         for kind in ("keyDown", "keyUp"):
             text = {"text": key} if kind == "keyDown" else {}
-            self._send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
 
     def pdf(self):
         """Return the page as it is printed."""
-        return base64.b64decode(self._send("Page.printToPDF")["data"])
+        return base64.b64decode(self.send("Page.printToPDF")["data"])
 
     def names(self):
         """Return role and name of each control and each text that is announced, as a screen reader has them."""
-        nodes = self._send("Accessibility.getFullAXTree")["nodes"]
+        nodes = self.send("Accessibility.getFullAXTree")["nodes"]
         return [(each["role"]["value"], each.get("name", {}).get("value")) for each in nodes if not each["ignored"]]
+
+    def has_text(self, text):
+        """Return whether a reader gets to see the text."""
+        return ("StaticText", text) in self.names()
 
     def saved(self):
         """Return the path of the file that the page gave, when it is whole."""
@@ -338,12 +343,23 @@ def test_a_printed_page_has_the_boxes(browser, show):
     show(*GROUPS)
     tick(browser, "d0")
     assert browser.pdf().startswith(b"%PDF")
-    browser._send("Emulation.setEmulatedMedia", media="print")
+    browser.send("Emulation.setEmulatedMedia", media="print")
     seen = "(each => each !== null && each.checkVisibility())(document.querySelector({0!r}))"
     shown = [".decide input", "#count", "#by", "code"]
     hidden = ["#earlier", "#decisions button", "#find"]
     assert [browser.run(seen.format(each)) for each in shown + hidden] == [True] * 4 + [False] * 3
-    browser._send("Emulation.setEmulatedMedia", media="")
+    browser.send("Emulation.setEmulatedMedia", media="")
+
+
+def test_without_javascript(browser, show, tmp_path):
+    """The page says what needs it, and offers no box; the removals are there."""
+    show(*GROUPS)
+    assert not browser.has_text("This page needs JavaScript for that.")
+    browser.open(tmp_path / "page.html", has_scripts=False)
+    assert browser.has_text("This page needs JavaScript for that.")
+    roles = [role for role, _ in browser.names()]
+    assert (roles.count("article"), roles.count("textbox")) == (10, 0)
+    assert browser.run("document.querySelectorAll('.decide').length") == 0
 
 
 def test_decisions_are_not_left_by_mistake(browser, show):

@@ -18,7 +18,11 @@ def main(url: str, what: str, *files: str) -> None:
     """Do *what*, and print a line for each document."""
     with make_client(detect(url)) as client:
         simhash = SimHashClient(client)
-        flow = apply_removal(*files, sizes=SIZES) if what == "apply" else restore(simhash._context, files, sizes=SIZES)
+        if what == "apply":
+            plan, archive, *decisions = files
+            flow = apply_removal(plan, archive, decisions=next(iter(decisions), None), sizes=SIZES)
+        else:
+            flow = restore(simhash._context, files, sizes=SIZES)
         for each in simhash._stream(flow):
             print(f"{each.action}  {each.id}", flush=True)  # noqa: T201
 
