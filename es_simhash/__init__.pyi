@@ -21,6 +21,8 @@ from .errors import (
     WorkerError,
     WrongTypeError,
 )
+from .folding.page import DistinctHit, DistinctPage, Similar
+from .folding.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
 from .groups.pairs_and_groups_flow import Group, Pair
 from .groups.reconcile_flow import Reconciled
 from .hashing import (
@@ -76,6 +78,10 @@ __all__ = [
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",
+    "DistinctHit",
+    "DistinctPage",
+    "DistinctTexts",
+    "Dropped",
     "DuplicateResult",
     "EmbeddedServerError",
     "FollowReport",
@@ -119,10 +125,12 @@ __all__ = [
     "Setup",
     "SimHashClient",
     "SimHashError",
+    "Similar",
     "Size",
     "Stats",
     "Table",
     "TemplateChange",
+    "TextGroup",
     "Verification",
     "WorkerError",
     "Written",
@@ -139,6 +147,7 @@ __all__ = [
     "build_query_bar",
     "build_search_template",
     "distinct",
+    "distinct_texts",
     "document_fields",
     "estimate_size",
     "estimated_cosine",

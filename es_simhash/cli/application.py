@@ -24,6 +24,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
         "passages": "Find documents that share passages with a text.",
+        "search": "Search without near-duplicates among the hits.",
     },
     "See": {
         "stats": "Count documents, duplicates and groups.",

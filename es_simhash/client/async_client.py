@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from es_simhash.client.async_methods.distinct import AsyncDistinctMethods
 from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
 from es_simhash.client.async_methods.lookup import AsyncLookupMethods
 from es_simhash.client.async_methods.quality import AsyncQualityMethods
@@ -10,7 +11,12 @@ from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 
 
 class AsyncSimHashClient(
-    AsyncLookupMethods, AsyncGroupingMethods, AsyncRemovalMethods, AsyncUpkeepMethods, AsyncQualityMethods
+    AsyncLookupMethods,
+    AsyncDistinctMethods,
+    AsyncGroupingMethods,
+    AsyncRemovalMethods,
+    AsyncUpkeepMethods,
+    AsyncQualityMethods,
 ):
     """
     Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from es_simhash.client.sync_methods.distinct import DistinctMethods
 from es_simhash.client.sync_methods.grouping import GroupingMethods
 from es_simhash.client.sync_methods.lookup import LookupMethods
 from es_simhash.client.sync_methods.quality import QualityMethods
@@ -9,7 +10,7 @@ from es_simhash.client.sync_methods.removal import RemovalMethods
 from es_simhash.client.sync_methods.upkeep import UpkeepMethods
 
 
-class SimHashClient(LookupMethods, GroupingMethods, RemovalMethods, UpkeepMethods, QualityMethods):
+class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMethods, UpkeepMethods, QualityMethods):
     """
     Near-duplicate search through your own ``Elasticsearch`` or ``OpenSearch`` client.
 

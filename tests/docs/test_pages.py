@@ -167,6 +167,13 @@ def test_notebook(server):
         assert "client" in namespace
 
 
+def test_search(server):
+    """The Python blocks; then the commands."""
+    with ran("docs/search.md", server) as namespace:
+        assert namespace["page"].total == 2
+        assert len(run_commands("docs/search.md")) == 3
+
+
 def test_passages(server):
     with ran("docs/passages.md", server) as namespace:
         assert namespace["found"].contains < 0.8

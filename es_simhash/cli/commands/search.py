@@ -1,0 +1,169 @@
+"""``es-simhash search``: search results without near-duplicates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.parameter_types import INPUT_FILE
+from es_simhash.cli.records import read_text
+from es_simhash.cli.tables import on_one_line, print_table
+from es_simhash.errors import InvalidInputError
+from es_simhash.folding.page import DistinctPage
+from es_simhash.folding.request import DistinctOptions, DistinctSearch
+from es_simhash.mapping.fields import Fields, read_text as read_document
+
+_TEXT_WIDTH = 60
+_LIMITS = (
+    "one hit of each group, the best; this search counts documents in its total and aggregations, takes all documents "
+    "without a group for one, and has no page after from + size of 10,000; es-simhash search --distinct has none of "
+    "these limits"
+)
+
+
+class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    name = "by"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "group":
+            return value
+        if not str(value).isdigit() or int(value) > 64:
+            self.fail("pass group, or a number of bits from 0 to 64", param, ctx)
+        return int(value)
+
+
+@options.manual(
+    'es-simhash search news "bridge over the river" --distinct',
+    'es-simhash search news "bridge" --distinct --similar 3 --total --json',
+    "es-simhash search news --query query.json --distinct --by 3",
+    'es-simhash search news "bridge" --paste',
+)
+@click.argument("index")
+@click.argument("words", required=False)
+@click.option(
+    "--query",
+    "path",
+    metavar="FILE",
+    type=INPUT_FILE,
+    help="JSON of the search: query, sort, aggs and so on; - for stdin.",
+)
+@click.option("--distinct", is_flag=True, help="Show one hit of each group of near-duplicates, the best.")
+@click.option(
+    "--by", type=_By(), default="group", metavar="group|BITS", help="Fold hits of one group, or within so many bits."
+)
+@options.takes(DistinctOptions)
+@click.option("--total", is_flag=True, help="Count all distinct hits; every matching document is looked at.")
+@click.option("--after", metavar="STRING", help="Show the page after the one that printed this.")
+@click.option("--paste", is_flag=True, help="Print the search to paste elsewhere, which folds groups as a server can.")
+@options.source
+@options.scheme
+@options.target
+def command(
+    index: str,
+    words: str | None,
+    path: str | None,
+    after: str | None,
+    target: Target,
+    *,
+    source: bool | list[str],
+    distinct: bool,
+    paste: bool,
+    as_json: bool,
+    **how: Any,
+) -> int:
+    """
+    Search INDEX for WORDS, or with the search in a file, and show the best hits.
+
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. WORDS are searched in the fields
+    of the text that the index records. With --distinct no two hits are near-duplicates, over all pages; the number of
+    matching documents that a hit stands for is in the column similar. The groups are those of ingest and reconcile.
+    """
+    if (words is None) == (path is None):
+        raise click.UsageError("pass WORDS or --query FILE")
+    if after is not None and not distinct:
+        raise click.UsageError("--after needs --distinct")
+    with connect(target, index) as connection:
+        fields = _text_fields(connection, index)
+        body: dict[str, Any] = _read_body(path) if path is not None else {"query": _query(words or "", fields, index)}
+        if source is not False or "_source" not in body:
+            body["_source"] = source if source is not False else fields
+        if paste:
+            return _print_paste(index, body, target.prefix, how["size"])
+        if not distinct:
+            hits = _search(connection, index, body, how)
+            _print(hits, as_json=as_json, fields=fields, is_distinct=False)
+            return 0
+        page = connection.simhash.search_distinct(index, body, after=after, **how)
+    _print(page, as_json=as_json, fields=fields, is_distinct=True)
+    return 0
+
+
+def _text_fields(connection: Connection, index: str) -> list[str]:
+    return list(dict.fromkeys(name for each in connection.simhash.check(index) for name in each.text_fields))
+
+
+def _query(words: str, fields: list[str], index: str) -> dict[str, Any]:
+    if not fields:
+        raise InvalidInputError(f"index {index} does not record its text field: pass --query FILE with a whole search")
+    return {"multi_match": {"query": words, "fields": fields}}
+
+
+def _read_body(path: str) -> dict[str, Any]:
+    try:
+        body = json.loads(read_text(path))
+    except ValueError as error:
+        raise InvalidInputError(f"{path} is no JSON ({error}): write a search as an object") from error
+    if not isinstance(body, dict):
+        raise InvalidInputError(f"{path} is no search: write an object with query, sort and so on")
+    return body
+
+
+def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Mapping[str, Any]) -> DistinctPage:
+    """Return the hits as the server ranks them, in the form of a page."""
+    from es_simhash.folding.page import DistinctHit  # noqa: PLC0415
+
+    DistinctSearch(index, body, Fields(), "group")
+    answer = connection.client.search(index=index, body={**body, "size": how["size"]})
+    return DistinctPage(tuple(map(DistinctHit, answer["hits"]["hits"])))
+
+
+def _print_paste(index: str, body: Mapping[str, Any], prefix: str, size: int) -> int:
+    DistinctSearch(index, body, Fields(prefix), "group")
+    print_line(f"GET /{index}/_search")
+    print_json({**body, "size": size, "collapse": {"field": Fields(prefix).group}}, indent=2)
+    note(_LIMITS)
+    return 0
+
+
+def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct: bool) -> None:
+    if as_json:
+        print_json(page.to_dict())
+        return
+    if not page:
+        print_line("no hits")
+        return
+    rows = []
+    for each in page:
+        shown = read_document(each.source or {}, fields) if fields else None
+        text = shown if shown is not None else json.dumps(each.source or {}, ensure_ascii=False)
+        score = each.hit.get("_score")
+        similar = [f"{each.similar_count:,}" if each.similar_count is not None else "-"] if is_distinct else []
+        rows.append(
+            ["-" if score is None else f"{score:.2f}", *similar, each.id, each.index, on_one_line(text, _TEXT_WIDTH)]
+        )
+    columns = ["#score", *(["#similar"] if is_distinct else []), "id", "index", "text"]
+    title = count(len(page), "distinct hit" if is_distinct else "hit")
+    print_table(columns, rows, title=title if page.total is None else f"{title} of {page.total:,}")
+    for each in page:
+        if each.similar:
+            others = ", ".join(f"{other.id} ({other.distance} bits)" for other in each.similar)
+            print_line(f"{each.id} stands for {others}")
+    if page.after is not None:
+        note(f"there are more: pass --after {page.after}")

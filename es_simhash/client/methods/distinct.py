@@ -1,0 +1,63 @@
+"""Methods that search without near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.client.base import SyncBase
+from es_simhash.folding.request import DistinctOptions
+from es_simhash.transport.protocol import Index
+
+if TYPE_CHECKING:
+    from es_simhash.folding.page import DistinctPage
+
+
+class DistinctMethods(SyncBase):
+    """Searches that show one document of each group."""
+
+    def search_distinct(
+        self, index: Index, body: Mapping[str, Any], *, after: str | None = None, options: DistinctOptions
+    ) -> DistinctPage:
+        """
+        Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
+
+        Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
+        order is that of the search. A document without a group stands for itself. A page is read in one view of the
+        index. Documents that change their rank between two pages may be seen once more, or missed, as with any
+        ``search_after``; :meth:`search_distinct_pages` reads all pages in one view. Cost: the view, a search for the
+        hits, one for their groups, and one more for a later page; ``total`` and ``counts`` read every group.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            body:
+                A search: query, sort, ``_source``, fields, highlight, post_filter, aggs, track_scores and
+                runtime_mappings. By default the highest score comes first.
+            after:
+                ``page.after`` of the page before, from the same index, query, sort and *by*. With distances it has the
+                fingerprints that were shown, 10,000 at most.
+            options:
+                ...
+
+        Raises:
+            InvalidInputError: If *body* has what cannot be folded exactly, or *after* is of another search.
+            MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
+            IncompleteSearchError: If not every shard answers.
+        """
+        from es_simhash.folding.search_flow import search_distinct
+
+        return self._run(search_distinct(self._context, index, body, options, after))
+
+    def search_distinct_pages(
+        self, index: Index, body: Mapping[str, Any], *, options: DistinctOptions
+    ) -> Generator[DistinctPage, None, None]:
+        """
+        Yield every page that :meth:`search_distinct` would return, read in one view of the index.
+
+        What was shown is kept in memory, so ``after`` of each page is ``None``. Closing the generator closes the view,
+        which otherwise stays open for ten minutes after the last page.
+        """
+        from es_simhash.folding.search_flow import search_distinct_pages
+
+        return self._stream(search_distinct_pages(self._context, index, body, options))

@@ -1,0 +1,94 @@
+# Generated from methods/distinct.py by tools/generate_clients.py: change that file, then run `make client`.
+"""Methods that search without near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from es_simhash.client.base import SyncBase
+from es_simhash.folding.request import DistinctOptions
+from es_simhash.transport.protocol import Index
+
+if TYPE_CHECKING:
+    from es_simhash.folding.page import DistinctPage
+
+
+class DistinctMethods(SyncBase):
+    """Searches that show one document of each group."""
+
+    def search_distinct(
+        self,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        after: str | None = None,
+        by: Literal["group"] | int = "group",
+        size: int = 10,
+        total: bool = False,
+        counts: Literal["groups"] | None = None,
+        similar: int = 0,
+    ) -> DistinctPage:
+        """
+        Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
+
+        Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
+        order is that of the search. A document without a group stands for itself. A page is read in one view of the
+        index. Documents that change their rank between two pages may be seen once more, or missed, as with any
+        ``search_after``; :meth:`search_distinct_pages` reads all pages in one view. Cost: the view, a search for the
+        hits, one for their groups, and one more for a later page; ``total`` and ``counts`` read every group.
+
+        Args:
+            index:
+                Name, list of names, wildcard, alias or data stream.
+            body:
+                A search: query, sort, ``_source``, fields, highlight, post_filter, aggs, track_scores and
+                runtime_mappings. By default the highest score comes first.
+            after:
+                ``page.after`` of the page before, from the same index, query, sort and *by*. With distances it has the
+                fingerprints that were shown, 10,000 at most.
+            by:
+                ``"group"``: hits of one recorded group are one. A number of bits, 0 to 64: a hit within this distance
+                of one that was shown before is folded.
+            size:
+                Hits of a page, 1 to 10,000.
+            total:
+                Count all distinct hits, exactly, with ``by="group"``. Every matching document is looked at.
+            counts:
+                ``"groups"``: the aggregations of *body* count a group once in each bucket that one of its matching
+                documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
+                filter and filters. By default they count documents, as the server does.
+            similar:
+                How many of the documents that were folded into a hit are returned with it, best first, 0 to 99.
+
+        Raises:
+            InvalidInputError: If *body* has what cannot be folded exactly, or *after* is of another search.
+            MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
+            IncompleteSearchError: If not every shard answers.
+        """
+        from es_simhash.folding.search_flow import search_distinct
+
+        options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
+        return self._run(search_distinct(self._context, index, body, options, after))
+
+    def search_distinct_pages(
+        self,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        by: Literal["group"] | int = "group",
+        size: int = 10,
+        total: bool = False,
+        counts: Literal["groups"] | None = None,
+        similar: int = 0,
+    ) -> Generator[DistinctPage, None, None]:
+        """
+        Yield every page that :meth:`search_distinct` would return, read in one view of the index.
+
+        What was shown is kept in memory, so ``after`` of each page is ``None``. Closing the generator closes the view,
+        which otherwise stays open for ten minutes after the last page.
+        """
+        from es_simhash.folding.search_flow import search_distinct_pages
+
+        options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
+        return self._stream(search_distinct_pages(self._context, index, body, options))

@@ -1,0 +1,178 @@
+"""
+Counts groups exactly: the distinct hits of a search, and those in each bucket of its aggregations.
+
+A cardinality aggregation estimates; so every pair of a bucket and a group is read, 10,000 in a request, each of which
+looks at all documents that match.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.folding.request import DistinctSearch
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.pages_flow import View
+from es_simhash.transport.protocol import Flow
+from es_simhash.transport.retry_flow import retry, send_once
+
+_PAGE = 10_000
+_MOST_VALUES = 10_000
+
+# What may be said of each kind of aggregation; a missing value, a script or what is below it cannot be counted.
+_HISTOGRAM = {"field", "offset", "format", "keyed", "min_doc_count", "extended_bounds", "hard_bounds"}
+_COUNTABLE: dict[str, set[str]] = {
+    "terms": {"field", "size", "order", "include", "exclude", "format", "min_doc_count"},
+    "histogram": _HISTOGRAM | {"interval"},
+    "date_histogram": _HISTOGRAM | {"calendar_interval", "fixed_interval", "time_zone"},
+    "range": {"field", "ranges", "keyed"},
+    "date_range": {"field", "ranges", "keyed", "format", "time_zone"},
+    "filter": set(),
+    "filters": {"filters"},
+}
+_SOURCE = {"field", "interval", "calendar_interval", "fixed_interval", "offset", "time_zone"}
+_TERMS_ORDERS = ({"_count": "desc"}, {"_count": "asc"}, {"_key": "asc"}, {"_key": "desc"})
+
+
+def read_view(view: View, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    """Return the whole answer to *body* in the *view*; repeated while the server is busy."""
+    answer: dict[str, Any] = yield from retry(lambda: send_once(view.call(body)))
+    view.note(answer)
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    return answer
+
+
+def check_countable(aggregations: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError if one of *aggregations* cannot be counted by group."""
+    for name, each in aggregations.items():
+        kinds = [kind for kind in each if kind != "meta"] if isinstance(each, Mapping) else []
+        if len(kinds) != 1 or kinds[0] not in _COUNTABLE:
+            raise InvalidInputError(
+                f"aggregation {shorten(name)} cannot count groups: give one of {', '.join(_COUNTABLE)}, with nothing "
+                "below it, or leave counts out"
+            )
+        [kind] = kinds
+        asked = each[kind]
+        allowed = _COUNTABLE[kind]
+        if kind != "filter" and (others := [word for word in asked if word not in allowed]):
+            raise InvalidInputError(
+                f"aggregation {shorten(name)} has {shorten(others[0])}, with which groups cannot be counted: leave it "
+                "out, or counts"
+            )
+        if kind != "filter" and (asked.get("min_doc_count") or 0) > 1:
+            raise InvalidInputError(f"min_doc_count of aggregation {shorten(name)} counts documents: leave it out")
+        if kind == "terms" and asked.get("order", _TERMS_ORDERS[0]) not in _TERMS_ORDERS:
+            raise InvalidInputError(
+                f"aggregation {shorten(name)} can be ordered by _count or by _key: give one of them"
+            )
+
+
+def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *aggregations* so that terms have all their values: counting shows which are the largest."""
+    wanted = {}
+    for name, each in aggregations.items():
+        terms = each.get("terms")
+        wanted[name] = each if terms is None else {**each, "terms": {**terms, "size": _MOST_VALUES}}
+    return wanted
+
+
+def count_hits(view: View, search: DistinctSearch) -> Flow[int]:
+    """Return the number of distinct hits of *search*, by group."""
+    groups = yield from _count(view, search, search.matching(), {})
+    return groups[()]
+
+
+def count_groups(view: View, search: DistinctSearch, found: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    """Return the answers *found* to the aggregations, with groups instead of documents as their counts."""
+    query = search.body.get("query") or {"match_all": {}}
+    counted: dict[str, Any] = {}
+    for name, each in search.aggregations.items():
+        [kind] = [kind for kind in each if kind != "meta"]
+        answer = dict(found[name])
+        if kind in ("terms", "histogram", "date_histogram"):
+            source = {word: value for word, value in each[kind].items() if word in _SOURCE}
+            groups = yield from _count(view, search, query, {"value": {kind: source}})
+            _put(answer, groups)
+            if kind == "terms":
+                _order(name, answer, each[kind])
+        elif kind == "filter":
+            groups = yield from _count(view, search, _both(query, each[kind]), {})
+            answer["doc_count"] = groups[()]
+        else:
+            buckets = list(_buckets(answer))
+            for bucket, clause in zip(buckets, _clauses(kind, each[kind], answer), strict=True):
+                bucket["doc_count"] = (yield from _count(view, search, _both(query, clause), {}))[()]
+        counted[name] = answer
+    return counted
+
+
+def _count(
+    view: View, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
+) -> Flow[Counter[tuple[Any, ...]]]:
+    """Return how many groups, and documents without a group, each value of *source* has among those of *query*."""
+    sources = [*({name: each} for name, each in source.items())]
+    sources.append({"group": {"terms": {"field": search.fields.group, "missing_bucket": True}}})
+    composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+    counts: Counter[tuple[Any, ...]] = Counter()
+    while True:
+        body = {**search.common, "size": 0, "query": query, "aggs": {"every": {"composite": composite}}}
+        answer = yield from read_view(view, {**body, "track_total_hits": False})
+        buckets = answer["aggregations"]["every"]["buckets"]
+        for bucket in buckets:
+            values = tuple(bucket["key"][name] for name in source)
+            counts[values] += bucket["doc_count"] if bucket["key"]["group"] is None else 1
+        if len(buckets) < _PAGE:
+            return counts
+        composite["after"] = answer["aggregations"]["every"]["after_key"]
+
+
+def _both(query: Mapping[str, Any], clause: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bool": {"filter": [query, clause]}}
+
+
+def _buckets(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    buckets = answer["buckets"]
+    yield from buckets.values() if isinstance(buckets, Mapping) else buckets
+
+
+def _put(answer: dict[str, Any], groups: Mapping[tuple[Any, ...], int]) -> None:
+    """Put the number of *groups* of each value into the buckets of *answer*."""
+    for bucket in _buckets(answer):
+        # Composite aggregations give booleans as such, terms as 1 and "true".
+        word = bucket.get("key_as_string")
+        key = {"true": True, "false": False}.get(word, bucket["key"]) if isinstance(word, str) else bucket["key"]
+        bucket["doc_count"] = groups.get((key,), 0)
+
+
+def _order(name: str, answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """Keep as many values as were *asked* for, in the order asked for."""
+    if answer.get("sum_other_doc_count"):
+        raise InvalidInputError(
+            f"aggregation {shorten(name)} has more than {_MOST_VALUES:,} values: narrow the query, or leave counts out"
+        )
+    [(by, direction)] = asked.get("order", _TERMS_ORDERS[0]).items()
+    buckets = answer["buckets"]
+    buckets.sort(key=lambda each: each["key"])
+    is_falling = direction == "desc"
+    buckets.sort(key=lambda each: each["key"] if by == "_key" else each["doc_count"], reverse=is_falling)
+    size = asked.get("size", 10)
+    answer["buckets"], rest = buckets[:size], buckets[size:]
+    answer["sum_other_doc_count"] = sum(each["doc_count"] for each in rest)
+
+
+def _clauses(kind: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the query of each bucket of *answer*, in their order."""
+    if kind == "filters":
+        filters = asked["filters"]
+        named = answer["buckets"]
+        return [filters[name] for name in named] if isinstance(filters, Mapping) else list(filters)
+    dates = {"format": "epoch_millis"} if kind == "date_range" else {}
+    clauses = []
+    for bucket in _buckets(answer):
+        ends = {word: bucket[end] for word, end in (("gte", "from"), ("lt", "to")) if end in bucket}
+        if kind == "date_range":
+            ends = {word: int(value) for word, value in ends.items()}
+        clauses.append({"range": {asked["field"]: {**ends, **dates}}})
+    return clauses

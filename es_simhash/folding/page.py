@@ -1,0 +1,127 @@
+"""A page of search results without near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from es_simhash.record import Record
+from es_simhash.tables.tabular import Tabular
+
+
+@dataclass(frozen=True, slots=True)
+class Similar(Record):
+    """
+    A document that was folded into a hit.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            Its concrete index.
+        distance:
+            Distance to the hit in bits; ``None`` if one of them has no fingerprint.
+        routing:
+            Its ``_routing``, where it was indexed with one.
+    """
+
+    _OPTIONAL = "routing"
+
+    id: str
+    index: str
+    distance: int | None
+    routing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctHit:
+    """
+    A hit that stands for all near-duplicates that match.
+
+    Attributes:
+        hit:
+            The hit as the server answered it, with ``_index``, ``_id``, ``_source`` and what else was asked for.
+        group:
+            Its group; ``None`` if it never was grouped.
+        similar_count:
+            How many more matching documents its group has; ``None`` where distances decide, not groups.
+        similar:
+            The first of these, in the order of the search, as many as were asked for.
+    """
+
+    hit: Mapping[str, Any]
+    group: str | None = None
+    similar_count: int | None = None
+    similar: tuple[Similar, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """``_id`` of the hit."""
+        return self.hit["_id"]  # type: ignore[no-any-return]
+
+    @property
+    def index(self) -> str:
+        """Its concrete index."""
+        return self.hit["_index"]  # type: ignore[no-any-return]
+
+    @property
+    def source(self) -> Mapping[str, Any] | None:
+        """``_source`` of the hit, as far as it was asked for."""
+        return self.hit.get("_source")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit with ``group``, ``similar_count`` and ``similar`` beside its own keys."""
+        more = {"group": self.group, "similar_count": self.similar_count}
+        return {**self.hit, **more, "similar": [each.to_dict() for each in self.similar]}
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPage(Tabular):
+    """
+    A page of hits of which no two are near-duplicates; a sequence of :class:`DistinctHit`.
+
+    Attributes:
+        hits:
+            The hits, in the order of the search.
+        after:
+            Where the next page begins, for ``after=``; ``None`` if there is none.
+        total:
+            Number of distinct hits of the whole search, where that was asked for.
+        aggregations:
+            The aggregations of the search.
+    """
+
+    _COLUMNS = ("id", "index", "score", "group", "similar_count")
+
+    hits: tuple[DistinctHit, ...]
+    after: str | None = None
+    total: int | None = None
+    aggregations: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[DistinctHit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, number: int) -> DistinctHit:
+        return self.hits[number]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the page as plain JSON values."""
+        hits: Sequence[Any] = [each.to_dict() for each in self.hits]
+        return {"hits": hits, "after": self.after, "total": self.total, "aggregations": dict(self.aggregations)}
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the hits as flat dicts."""
+        return [
+            {
+                "id": each.id,
+                "index": each.index,
+                "score": each.hit.get("_score"),
+                "group": each.group,
+                "similar_count": each.similar_count,
+            }
+            for each in self.hits
+        ]

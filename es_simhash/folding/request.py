@@ -1,0 +1,234 @@
+"""What a distinct search is asked for, checked, and the place in it where a page ends. No requests."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from es_simhash.arguments import Count, check_choice, check_options, check_sendable, option
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing.charikar import FINGERPRINT_BITS
+from es_simhash.mapping.fields import Fields
+from es_simhash.transport.protocol import Index, index_key
+
+LARGEST_PAGE = 10_000
+MOST_SHOWN = 10_000
+"""Fingerprints that a place holds at most, where distances decide."""
+
+# Of a body; what else a search may have cannot be folded exactly.
+_QUERY = ("query", "post_filter", "runtime_mappings")
+_SHOWN = ("_source", "fields", "highlight", "track_scores")
+_AGGREGATIONS = ("aggs", "aggregations")
+# What servers answer as the sort value of a document without the field.
+_MISSING = (None, "Infinity", "-Infinity", 0, *(sign * 2**bits for sign in (-1, 1) for bits in (31, 63)))
+_MISSING += (2**31 - 1, 2**63 - 1, 2**64 - 1)
+_NO_ORDER = ("_doc", "_shard_doc")
+
+
+def _check_by(name: str, value: Any) -> Any:
+    return check_choice(name, value, ("group",)) if isinstance(value, str) else Count(0, FINGERPRINT_BITS)(name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistinctOptions:
+    """
+    How hits are folded, and what is counted.
+
+    Args:
+        by:
+            ``"group"``: hits of one recorded group are one. A number of bits, 0 to 64: a hit within this distance
+            of one that was shown before is folded.
+        size:
+            Hits of a page, 1 to 10,000.
+        total:
+            Count all distinct hits, exactly, with ``by="group"``. Every matching document is looked at.
+        counts:
+            ``"groups"``: the aggregations of *body* count a group once in each bucket that one of its matching
+            documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
+            filter and filters. By default they count documents, as the server does.
+        similar:
+            How many of the documents that were folded into a hit are returned with it, best first, 0 to 99.
+    """
+
+    by: Literal["group"] | int = option("group", _check_by)
+    size: int = option(10, Count(1, LARGEST_PAGE), "N", "Show at most N hits.")
+    total: bool = False
+    counts: Literal["groups"] | None = option(None, lambda name, value: check_choice(name, value, ("groups", None)))
+    similar: int = option(0, Count(0, 99), "N", "Show N of the documents that each hit stands for.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.by != "group" and (given := [name for name in ("total", "counts", "similar") if getattr(self, name)]):
+            raise InvalidInputError(f"{given[0]} counts by group: leave it out, or by")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    How far the hits of a search were read: to a run of hits that tie, of which *run* were read.
+    *key*: the sort values of the run; ``None`` at the beginning. *shown*: fingerprints of the hits that were shown,
+    where distances decide.
+    """
+
+    key: tuple[Any, ...] | None = None
+    run: tuple[tuple[str, str, str | None], ...] = ()
+    shown: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> list[Any] | None:
+        """Sort values after which the run begins: the last of them is a sequence number."""
+        return None if self.key is None else [*self.key[:-1], self.key[-1] - 1]
+
+    def behind(self, hit: Mapping[str, Any], key: tuple[Any, ...]) -> Place:
+        """Return the place behind *hit*, which has the sort values *key*."""
+        run = (*self.run, identity(hit)) if key == self.key else (identity(hit),)
+        return replace(self, key=key, run=run)
+
+
+def identity(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    return hit["_index"], hit["_id"], hit.get("_routing")
+
+
+@dataclass(frozen=True)
+class DistinctSearch:
+    """A search whose hits are folded: the caller's *body*, checked, and what is sent for it."""
+
+    index: Index
+    body: Mapping[str, Any]
+    fields: Fields
+    by: Literal["group"] | int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.body, Mapping):
+            raise WrongTypeError(f"body must be a search as a mapping, not {type(self.body).__name__}")
+        check_sendable("body", self.body)
+        for name in self.body:
+            if name == "size":
+                raise InvalidInputError("body has size: give the argument size")
+            if name not in ("sort", *_QUERY, *_SHOWN, *_AGGREGATIONS):
+                raise InvalidInputError(
+                    f"body has {shorten(name)}, with which hits cannot be folded exactly: leave it out"
+                )
+        for name in self._sort_fields:
+            if name in _NO_ORDER:
+                raise InvalidInputError(
+                    f"sort by {name} is another order in each search: sort by a field, or by _score"
+                )
+
+    @cached_property
+    def _sort(self) -> list[Any]:
+        sort = self.body.get("sort") or [{"_score": "desc"}]
+        return list(sort) if isinstance(sort, (list, tuple)) else [sort]
+
+    @property
+    def _sort_fields(self) -> list[Any]:
+        return [name for each in self._sort for name in (each if isinstance(each, Mapping) else [each])]
+
+    @property
+    def sort(self) -> list[Any]:
+        """
+        The caller's order, and then one that stays the same from view to view.
+        Sequence numbers are unique within a shard, so what still ties is in different shards: see :class:`Place`.
+        """
+        ties = {"order": "asc", "unmapped_type": "keyword"}
+        return [*self._sort, {self.fields.fingerprint: ties}, {"_seq_no": "asc"}]
+
+    def key(self, hit: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the sort values of *hit*, without what Elasticsearch adds in a view."""
+        return tuple(hit["sort"][: len(self._sort) + 2])
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """What every request for this search has."""
+        return {name: self.body[name] for name in ("runtime_mappings",) if name in self.body}
+
+    @property
+    def aggregations(self) -> Mapping[str, Any]:
+        return next((self.body[name] for name in _AGGREGATIONS if self.body.get(name)), {})
+
+    def hits_body(self, place: Place, size: int, left_out: list[str]) -> dict[str, Any]:
+        """Return the request for *size* hits behind *place*, without those of the groups *left_out*."""
+        shown = {name: self.body[name] for name in _SHOWN if name in self.body}
+        if "query" in self.body:
+            shown["query"] = self.body["query"]
+        filters = [self.body["post_filter"]] if self.body.get("post_filter") else []
+        leave = {"must_not": [{"terms": {self.fields.group: left_out}}]} if left_out else {}
+        if filters or leave:
+            shown["post_filter"] = {"bool": {"filter": filters, **leave}}
+        if place.before is not None:
+            shown["search_after"] = place.before
+        doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
+        counts = place.before is not None and self._may_skip(place.before[0])
+        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, "track_total_hits": counts}
+
+    def _may_skip(self, value: Any) -> bool:
+        """
+        Return whether OpenSearch might leave documents without the sort field out behind *value*, unless it counts.
+        It skips shards by their least and largest values, as if what stands for a missing one were beyond all shards.
+        """
+        first = self._sort[0]
+        asked = next(iter(first.values())) if isinstance(first, Mapping) else None
+        missing = asked.get("missing", "_last") if isinstance(asked, Mapping) else "_last"
+        return value in _MISSING or missing not in ("_first", "_last")
+
+    def matching(self, *filters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the query for the hits that match *filters* too, with their scores."""
+        query = self.body.get("query") or {"match_all": {}}
+        others = [self.body["post_filter"]] if self.body.get("post_filter") else []
+        return {"bool": {"must": [query], "filter": [*others, *filters]}}
+
+    def clean(self, hit: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *hit* as the caller's own search would have it."""
+        wanted = self.body.get("fields") or ()
+        names = {each if isinstance(each, str) else each.get("field") for each in wanted}
+        ours = {self.fields.group, self.fields.fingerprint} - names
+        fields = {name: values for name, values in (hit.get("fields") or {}).items() if name not in ours}
+        cleaned = {name: value for name, value in hit.items() if name not in ("fields", "sort")}
+        if fields:
+            cleaned["fields"] = fields
+        if self.body.get("sort"):
+            cleaned["sort"] = hit["sort"][: len(self._sort)]
+        return cleaned
+
+    @property
+    def _digest(self) -> str:
+        asked = [index_key(self.index), self.by, self.fields.prefix, self._sort, *map(self.body.get, _QUERY)]
+        return _digest(json.dumps(asked, sort_keys=True, default=str))
+
+    def encode(self, place: Place) -> str:
+        """Return *place* as a string from which :meth:`decode` of the same search reads it."""
+        if len(place.shown) > MOST_SHOWN:
+            raise InvalidInputError(
+                f"by={self.by} goes on from at most {MOST_SHOWN:,} hits: narrow the query, or use search_distinct_pages"
+            )
+        plain = json.dumps([self._digest, place.key, place.run, place.shown])
+        return base64.urlsafe_b64encode(f"{_digest(plain)}{plain}".encode()).decode()
+
+    def decode(self, after: Any) -> Place:
+        """Return the place that *after* has; raise InvalidInputError if it was changed, or is of another search."""
+        if not isinstance(after, str):
+            raise WrongTypeError(f"after must be the string that page.after is, not {type(after).__name__}")
+        try:
+            text = base64.b64decode(after.encode("ascii"), altchars=b"-_", validate=True).decode()
+            digest, plain = text[:_DIGITS], text[_DIGITS:]
+            if digest != _digest(plain):
+                raise ValueError("another digest")
+            asked, key, run, shown = json.loads(plain)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
+        if asked != self._digest:
+            raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
+        return Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
+
+
+_DIGITS = 16
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

@@ -1,0 +1,268 @@
+"""
+Reads the pages of a distinct search.
+
+Hits are read in the order of the search, some more than a page has; a hit whose group was shown before is folded. On
+this page that is known. For earlier pages it is asked: a group was shown if its best-ranked matching document stands
+before the place where the page begins. So nothing is kept between pages but that place, and documents that change their
+rank between two pages may be seen once more, or missed, as with any ``search_after``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.errors import IncompleteSearchError, MappingError
+from es_simhash.folding.counts_flow import check_countable, count_groups, count_hits, read_view, with_all_values
+from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
+from es_simhash.groups.settings_flow import refuse_regrouping, target_of
+from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
+from es_simhash.transport.answers import is_window_refused
+from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
+from es_simhash.transport.protocol import Emit, Flow, Index, check_index
+
+# Groups that are asked for in one request, and the most hits that are read at once.
+_GROUPS = 1_000
+_LARGEST_WINDOW = 5_000
+
+Hit = Mapping[str, Any]
+
+
+def search_distinct(
+    context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
+) -> Flow[DistinctPage]:
+    """Return one page. Cost: a view, one search for its hits, one for their groups, and those for what is counted."""
+    search = yield from _prepare(context, index, body, options)
+    place = Place() if after is None else search.decode(after)
+    view = yield from _open(index)
+    try:
+        reader = _Reader(view, search, options, place)
+        page = yield from reader.page()
+        if options.total:
+            page = replace(page, total=(yield from count_hits(view, search)))
+        return page
+    finally:
+        yield from close_view(view)
+
+
+def search_distinct_pages(
+    context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
+) -> Flow[None]:
+    """Emit all pages, read in one view; what was shown is kept in memory."""
+    search = yield from _prepare(context, index, body, options)
+    view = yield from _open(index)
+    try:
+        reader = _Reader(view, search, options, Place(), keeps=True)
+        total = (yield from count_hits(view, search)) if options.total else None
+        while True:
+            page = yield from reader.page()
+            yield Emit(replace(page, total=total))
+            if not reader.has_more:
+                return
+    finally:
+        yield from close_view(view)
+
+
+def _prepare(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> Flow[DistinctSearch]:
+    check_index(index)
+    search = DistinctSearch(index, body, Fields(context.prefix), options.by)
+    if options.counts is not None:
+        check_countable(search.aggregations)
+    yield from read_index_settings(context, index)
+    if options.by == "group":
+        each = yield from read_settings_by_index(context, index)
+        if not _is_grouped(each):  # perhaps since this client read the mapping
+            each = (yield from resolve_index(context, index)).each
+        refuse_regrouping(each)
+        if not _is_grouped(each):
+            raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
+    return search
+
+
+def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
+    """Return whether an index records a grouping, or no mapping may be read."""
+    return not each or any(target_of(own) is not None for own in each.values())
+
+
+def _open(index: Index) -> Flow[View]:
+    view = yield from open_view(index, KEEP_ALIVE_SECONDS)
+    if view is None:
+        raise IncompleteSearchError(
+            "no point in time can be opened: a shard has no active copy, or this user has no right to one", reasons=()
+        )
+    return view
+
+
+@dataclass(slots=True)
+class _Folded:
+    """The matching documents of a group: their number, and the first of them."""
+
+    count: int
+    first: Sequence[Hit]
+
+
+@dataclass
+class _Reader:
+    """Reads one page after another. *keeps*: all pages are read by this reader, so it knows what was shown."""
+
+    view: View
+    search: DistinctSearch
+    options: DistinctOptions
+    place: Place
+    keeps: bool = False
+    has_more: bool = False
+    _aggregations: dict[str, Any] = field(default_factory=dict)
+    _is_first: bool = True
+    # Groups shown on the pages that this reader has read, and those shown before it began.
+    _shown: set[str] = field(default_factory=set)
+    _known: dict[str, _Folded] = field(default_factory=dict)
+    _fingerprints: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._begins = self.place
+        self._fingerprints = [from_hex(each) for each in self.place.shown]
+
+    def page(self) -> Flow[DistinctPage]:
+        """Return the next page; it is full unless the search has no more distinct hits."""
+        size = self.options.size
+        shown: list[Hit] = []
+        window = size + 1 + size // 2
+        folded: set[str] = set()
+        self.has_more = False
+        while not self.has_more:
+            found, is_end = yield from self._read(min(window, _LARGEST_WINDOW), folded)
+            yield from self._ask_unknown(found)
+            for hit in found:
+                is_new = self._is_new(hit)
+                if is_new and len(shown) == size:
+                    self.has_more = True
+                    break
+                if is_new:
+                    self._note(hit)
+                    shown.append(hit)
+                self.place = self.place.behind(hit, self.search.key(hit))
+                folded |= {group} if (group := self._group(hit)) is not None else set()
+            if is_end:
+                break
+            window *= 2
+        yield from self._ask_folded(shown)
+        hits = tuple(map(self._result, shown))
+        self._known.clear()
+        return DistinctPage(hits, self._after(), None, self._aggregations)
+
+    def _after(self) -> str | None:
+        if not self.has_more or self.keeps:
+            return None
+        return self.search.encode(replace(self.place, shown=tuple(f"{each:016x}" for each in self._fingerprints)))
+
+    def _read(self, size: int, left_out: set[str]) -> Flow[tuple[list[Hit], bool]]:
+        """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
+        leave = sorted(left_out) if self.search.by == "group" else []
+        skipped = set(self.place.run)
+        while True:
+            body = self.search.hits_body(self.place, size + len(skipped), leave)
+            if self._is_first and (aggregations := self.search.aggregations):
+                body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
+            try:
+                answer = yield from read_view(self.view, body)
+            except Exception as error:
+                if size == 1 or not is_window_refused(error):
+                    raise
+                size = max(1, size // 2)
+                continue
+            break
+        if self._is_first:
+            self._aggregations = answer.get("aggregations") or {}
+            if self.options.counts is not None:
+                self._aggregations = yield from count_groups(self.view, self.search, self._aggregations)
+            self._is_first = False
+        found = answer["hits"]["hits"]
+        return [hit for hit in found if identity(hit) not in skipped], len(found) < size + len(skipped)
+
+    def _group(self, hit: Hit) -> str | None:
+        values = (hit.get("fields") or {}).get(self.search.fields.group) or [None]
+        return values[0] if self.search.by == "group" else None
+
+    def _fingerprint(self, hit: Hit) -> int | None:
+        values = (hit.get("fields") or {}).get(self.search.fields.fingerprint)
+        return from_hex(values[0]) if values else None
+
+    def _is_new(self, hit: Hit) -> bool:
+        """Return whether *hit* is no near-duplicate of one that was shown."""
+        if self.search.by != "group":
+            fingerprint = self._fingerprint(hit)
+            if fingerprint is None or not self._fingerprints:
+                return True
+            return int(hamming_distances(fingerprint, self._fingerprints).min()) > self.search.by
+        group = self._group(hit)
+        return group is None or group not in self._shown
+
+    def _note(self, hit: Hit) -> None:
+        group, fingerprint = self._group(hit), self._fingerprint(hit)
+        if group is not None:
+            self._shown.add(group)
+        if self.search.by != "group" and fingerprint is not None:
+            self._fingerprints.append(fingerprint)
+
+    def _ask_unknown(self, hits: Sequence[Hit]) -> Flow[None]:
+        """Find out which groups of *hits* were shown on pages that another reader read."""
+        if self._begins == Place():
+            return
+        first: dict[str, Hit] = {}
+        for hit in hits:
+            if (group := self._group(hit)) is not None and group not in self._shown:
+                first.setdefault(group, hit)
+        yield from self._ask([each for each in first if each not in self._known])
+        for group, hit in first.items():
+            best = self._known[group].first[0] if group in self._known else hit
+            is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
+            if identity(best) != identity(hit) and not is_tie:
+                self._shown.add(group)
+
+    def _ask_folded(self, shown: Sequence[Hit]) -> Flow[None]:
+        groups = [group for hit in shown if (group := self._group(hit)) is not None]
+        yield from self._ask([each for each in groups if each not in self._known])
+
+    def _ask(self, groups: Sequence[str]) -> Flow[None]:
+        """Note how many matching documents each of *groups* has, and the first of them."""
+        name = self.search.fields.group
+        for begin in range(0, len(groups), _GROUPS):
+            part = groups[begin : begin + _GROUPS]
+            first = {
+                "size": self.options.similar + 1,
+                "sort": self.search.sort,
+                "_source": False,
+                "docvalue_fields": [self.search.fields.fingerprint],
+            }
+            terms = {"terms": {"field": name, "size": len(part)}, "aggs": {"first": {"top_hits": first}}}
+            query = self.search.matching({"terms": {name: part}})
+            body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
+            answer = yield from read_view(self.view, {**body, "track_total_hits": False})
+            for bucket in answer["aggregations"]["groups"]["buckets"]:
+                self._known[bucket["key"]] = _Folded(bucket["doc_count"], bucket["first"]["hits"]["hits"])
+
+    def _result(self, hit: Hit) -> DistinctHit:
+        group = self._group(hit)
+        cleaned = self.search.clean(hit)
+        if self.search.by != "group":
+            return DistinctHit(cleaned)
+        folded = self._known.get(group) if group is not None else None
+        if folded is None:
+            return DistinctHit(cleaned, group, 0)
+        mine = self._fingerprint(hit)
+        others = [each for each in folded.first if identity(each) != identity(hit)][: self.options.similar]
+        similar = tuple(
+            Similar(each["_id"], each["_index"], _distance(mine, self._fingerprint(each)), each.get("_routing"))
+            for each in others
+        )
+        return DistinctHit(cleaned, group, folded.count - 1, similar)
+
+
+def _distance(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else hamming_distance(a, b)

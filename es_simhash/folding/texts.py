@@ -1,0 +1,184 @@
+"""A list of texts without near-duplicates, in memory: the candidates, comparison and rule of groups, and no server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from es_simhash.arguments import check_choice, check_items
+from es_simhash.errors import WrongTypeError, shorten
+from es_simhash.hashing import fingerprints, get_scheme
+from es_simhash.record import Record
+from es_simhash.texts.measures import Preset, TextMeasure, get_preset
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Keep = Literal["first", "longest"] | Callable[[str], Any]
+"""Which text of a group stays: the first, the longest, or that for which a function returns most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Record):
+    """
+    A text that another one stands for.
+
+    Attributes:
+        position:
+            Its position in the list.
+        similarity:
+            Similarity of the two texts by the measure of the preset, 0 to 1.
+        contained:
+            The share of it that the other text contains, where it was dropped for that.
+    """
+
+    _OPTIONAL = "contained"
+
+    position: int
+    similarity: float
+    contained: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextGroup(Record):
+    """
+    A text that stays, and those it stands for.
+
+    Attributes:
+        kept:
+            Its position in the list.
+        dropped:
+            The others, in the order of the list.
+    """
+
+    kept: int
+    dropped: tuple[Dropped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctTexts(Record):
+    """
+    Which of some texts stay.
+
+    Attributes:
+        kept:
+            Positions of the texts that stay, in the order of the list.
+        groups:
+            Those of them that stand for others, in the same order.
+    """
+
+    kept: tuple[int, ...]
+    groups: tuple[TextGroup, ...]
+
+
+def distinct_texts(
+    texts: Iterable[str], *, preset: str | Preset = "near", keep: Keep = "first", contained: float | None = None
+) -> DistinctTexts:
+    """
+    Return which of *texts* stay, so that no two of these are near-duplicates; no server, no model.
+
+    The texts are compared as a grouped index compares them, exactly, whatever their order: each that goes is a
+    near-duplicate of the one that stays for it. A text without a fingerprint, such as an empty one, stays. Memory: some
+    200 bytes a text, and the shingles of those that have a candidate.
+
+    Args:
+        texts:
+            The texts.
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: what is a near-duplicate.
+        keep:
+            Which text of a group stays: ``"first"``, ``"longest"``, or a function of a text: the one for which it
+            returns most. Among equal ones the first.
+        contained:
+            Also drop a text of which at least this share, .8 to 1, stands in another text that stays and is as long or
+            longer.
+
+    Raises:
+        TypeError: If one of *texts* is no string.
+        InvalidInputError: If another argument cannot be used.
+
+    Examples:
+        >>> article = "The council approved the new bridge over the river on Tuesday after a long debate."
+        >>> distinct_texts([article, "Rain is expected.", article.upper() + "!"]).kept
+        (0, 1)
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.groups.assign import Documents, Nodes, group_documents  # noqa: PLC0415 -- loads numpy
+    from es_simhash.groups.content import TextStore  # noqa: PLC0415
+
+    every = list(check_items("texts", texts, of="texts"))
+    for position, text in enumerate(every):
+        if not isinstance(text, str):
+            raise WrongTypeError(f"texts[{position}] must be a string, not {type(text).__name__} {shorten(text)}")
+    chosen = get_preset(preset)
+    order = _ranked(every, keep)
+    bound = None if contained is None else _check_contained(contained)
+    scheme = get_scheme(chosen.scheme)
+    found = list(fingerprints((every[each] for each in order), scheme=scheme))
+    places = np.array([place for place, each in enumerate(found) if each is not None], np.int64)
+    values = np.array([each for each in found if each is not None], np.uint64)
+    ranked = [every[order[place]] for place in places.tolist()]
+    store = TextStore(TextMeasure(chosen.measure, chosen.unit).after(scheme))
+    numbers = np.full(len(values), -1, np.int64)
+    compared = Nodes(Documents(values)).with_candidates(chosen.max_distance)
+    if compared.size:
+        numbers[compared] = store.add([ranked[place] for place in compared.tolist()])
+    documents = Documents(values, texts=numbers)
+    grouped = group_documents(documents, chosen.max_distance, sets=store, similarity=chosen.similarity)
+    canonical = np.array(order, np.int64)
+    canonical[places] = canonical[places][grouped]
+    stands_for = np.empty(len(order), np.int64)
+    stands_for[order] = canonical
+    shares = _drop_contained(every, stands_for, bound) if bound is not None else {}
+    return _result(every, stands_for, shares, store.measure)
+
+
+def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
+    """Return the positions of *texts*, the one that should rather stay first."""
+    positions = list(range(len(texts)))
+    if callable(keep):
+        return sorted(positions, key=lambda each: keep(texts[each]), reverse=True)
+    if check_choice("keep", keep, ("first", "longest")) == "longest":
+        positions.sort(key=lambda each: -len(texts[each]))
+    return positions
+
+
+def _check_contained(contained: float) -> float:
+    from es_simhash.passages.contained import check_contained  # noqa: PLC0415 -- loads numpy
+
+    return check_contained(contained)
+
+
+def _drop_contained(texts: Sequence[str], stands_for: NDArray[np.int64], bound: float) -> dict[int, float]:
+    """Let texts that others contain go too, and those they stand for; return their shares, by position."""
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.hashing.winnowing import passage_terms  # noqa: PLC0415 -- loads numpy
+    from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415
+
+    kept = np.flatnonzero(stands_for == np.arange(len(texts))).tolist()
+    some = [texts[each] for each in kept]
+    found = find_containers_among(some, passage_terms(some), bound, allows=lambda *_: True)
+    for number, (container, _) in found.items():
+        stands_for[stands_for == kept[number]] = kept[container]
+    return {kept[number]: share for number, (_, share) in found.items()}
+
+
+def _result(
+    texts: Sequence[str], stands_for: NDArray[np.int64], shares: dict[int, float], measure: TextMeasure
+) -> DistinctTexts:
+    members: dict[int, list[int]] = {}
+    for position, kept in enumerate(stands_for.tolist()):
+        members.setdefault(kept, []).append(position)
+    groups = []
+    for kept, positions in sorted(members.items()):
+        if len(positions) == 1:
+            continue
+        first, *others = measure.prepare([texts[kept], *(texts[each] for each in positions if each != kept)])
+        scores = [measure.compare(each, first).similarity for each in others]
+        dropped = zip((each for each in positions if each != kept), scores, strict=True)
+        groups.append(TextGroup(kept, tuple(Dropped(each, score, shares.get(each)) for each, score in dropped)))
+    return DistinctTexts(tuple(sorted(members)), tuple(groups))

@@ -1,0 +1,93 @@
+"""A list of texts without near-duplicates, against each text compared with all that stay."""
+
+import random
+
+import pytest
+from hypothesis import given, strategies as st
+
+from es_simhash import InvalidInputError, distinct_texts, fingerprint, hamming_distance
+from es_simhash.texts.measures import PRESETS, TextMeasure
+from tests.servers.support import texts
+
+ARTICLE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
+
+
+def near(first, second, preset):
+    measure = TextMeasure(preset.measure, preset.unit)
+    a, b = fingerprint(first), fingerprint(second)
+    if a is None or b is None or hamming_distance(a, b) > preset.max_distance:
+        return False
+    return measure.compare(*measure.prepare([first, second])).similarity >= preset.similarity
+
+
+def kept_by_reading(every, preset, order):
+    """The positions that stay: in the order of preference each that is near none that stays."""
+    kept = []
+    for position in order:
+        if not any(near(every[position], every[each], preset) for each in kept):
+            kept.append(position)
+    return tuple(sorted(kept))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_stays(name, seed):
+    every = [*texts(60, seed=seed), "", " - ", ""]
+    random.Random(seed).shuffle(every)
+    first = distinct_texts(every, preset=name)
+    assert first.kept == kept_by_reading(every, PRESETS[name], range(len(every)))
+    longest = distinct_texts(every, preset=name, keep="longest")
+    order = sorted(range(len(every)), key=lambda each: -len(every[each]))
+    assert longest.kept == kept_by_reading(every, PRESETS[name], order)
+    assert distinct_texts(every, preset=name, keep=len) == longest
+    dropped = [each.position for group in first.groups for each in group.dropped]
+    assert sorted([*first.kept, *dropped]) == list(range(len(every)))
+    for group in first.groups:
+        for each in group.dropped:
+            assert near(every[group.kept], every[each.position], PRESETS[name])
+            assert PRESETS[name].similarity <= each.similarity <= 1
+
+
+def test_what_another_contains():
+    """A text goes that stands in a longer one, with those that it stood for; chains end at the longest."""
+    longer = ARTICLE * 2 + " ".join(texts(1))
+    longest = longer + " ".join(texts(1, seed=2))
+    every = [longer, longer.upper(), "Rain is expected.", longest]
+    assert distinct_texts(every).kept == (0, 2, 3)
+    found = distinct_texts(every, contained=0.95)
+    assert found.kept == (2, 3)
+    [group] = found.groups
+    assert [each.position for each in group.dropped] == [0, 1]
+    assert group.dropped[0].contained >= 0.95
+    assert group.dropped[1].contained is None
+    assert found.to_dict()["groups"][0]["dropped"][1].keys() == {"position", "similarity"}
+
+
+def test_chinese():
+    first = "国务院总理主持召开常务会议，部署进一步稳定和扩大就业的措施，决定延长有关政策的期限。" * 3
+    assert distinct_texts([first, first.replace("，", "。"), first[::-1]]).kept == (0, 2)
+
+
+@given(st.lists(st.text(max_size=40), max_size=12))
+def test_any_texts(every):
+    found = distinct_texts(every, preset="similar", contained=0.9)
+    members = [*found.kept, *(each.position for group in found.groups for each in group.dropped)]
+    assert sorted(members) == list(range(len(every)))
+
+
+def test_arguments():
+    assert distinct_texts([]).kept == ()
+    assert distinct_texts(iter([ARTICLE])).kept == (0,)
+    for wrong, message in (
+        ([None], r"texts\[0\] must be a string, not NoneType"),
+        ("a text", "texts must be"),
+        (3, "texts must be"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            distinct_texts(wrong)
+    with pytest.raises(InvalidInputError, match="unknown preset 'exact'"):
+        distinct_texts([], preset="exact")
+    with pytest.raises(InvalidInputError, match="keep 'last' is not known"):
+        distinct_texts([], keep="last")
+    with pytest.raises(InvalidInputError, match="contained 0.5 is out of range"):
+        distinct_texts([], contained=0.5)
