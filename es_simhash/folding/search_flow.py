@@ -48,8 +48,9 @@ def search_distinct(
     Return one page. Cost: one search for its hits, and one for the number of documents in their groups. A view is
     opened for a later page, for what is counted, and where the first search does not fill the page.
     """
-    search = yield from _prepare(context, index, body, options)
+    search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
+    yield from _check_grouped(context, search)
     if after is None and not (options.total or options.counts):
         page = yield from _Reader(_Present(index), search, options, place).page()
         if page is not None:
@@ -66,7 +67,8 @@ def search_distinct_pages(
     context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> Flow[None]:
     """Emit all pages, read in one view; what was shown is kept in memory."""
-    search = yield from _prepare(context, index, body, options)
+    search = _checked(context, index, body, options)
+    yield from _check_grouped(context, search)
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
@@ -84,20 +86,24 @@ def _total(view: View, search: DistinctSearch, options: DistinctOptions) -> Flow
     return (yield from count_hits(view, search)) if options.total else None
 
 
-def _prepare(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> Flow[DistinctSearch]:
+def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
     check_index(index)
     search = DistinctSearch(index, body, Fields(context.prefix), options.by)
     if options.counts is not None:
         check_countable(search.aggregations)
-    yield from read_index_settings(context, index)
-    if options.by == "group":
-        each = yield from read_settings_by_index(context, index)
+    return search
+
+
+def _check_grouped(context: Context, search: DistinctSearch) -> Flow[None]:
+    """Raise MappingError if the index lacks the fields, or the groups that the search goes by."""
+    yield from read_index_settings(context, search.index)
+    if search.by == "group":
+        each = yield from read_settings_by_index(context, search.index)
         if not _is_grouped(each):  # perhaps since this client read the mapping
-            each = (yield from resolve_index(context, index)).each
+            each = (yield from resolve_index(context, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
-    return search
 
 
 def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
