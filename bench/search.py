@@ -5,8 +5,9 @@ Pages of search results without near-duplicates, against the same search without
 
 A third of the documents are in groups of two to nine. Texts have 30 words, drawn as words are (Zipf). The queries are
 one to three words of different frequency, some by date, and all documents by date; each is asked as the first page,
-plain and distinct in turns, and then page 50. Ratios of one run: of each first page to the same plain search (median, and the
-share of all searches that stay within 1.5), and of page 50 to page 1. The price of totals and counts is in seconds.
+plain and distinct in turns, and then page 50. Ratios of one run: of each first page to the same plain search (median,
+and the share of all searches that stay within 1.5), and of page 50 to page 1. The price of totals and counts is in
+seconds.
 """
 
 from __future__ import annotations
