@@ -33,7 +33,7 @@ from es_simhash.removal.review import Review, removal_lines
 from es_simhash.texts.measures import PRESETS, check_bound
 
 # Queries that read nothing but the documents they are asked of; a lookup of terms reads another index.
-_QUERIES = ("bool", "exists", "ids", "match", "match_all", "match_phrase", "prefix", "range", "term", "terms")
+QUERIES = ("bool", "exists", "ids", "match", "match_all", "match_phrase", "prefix", "range", "term", "terms")
 _CLAUSES = ("filter", "must", "must_not", "should")
 
 
@@ -41,8 +41,8 @@ def check_query(given: Any) -> None:
     """Refuse a filter that could read what the index does not hold, run a script, or take the server long."""
     for clause in check_filter(given):
         [(kind, body)] = clause.items()
-        if kind not in _QUERIES or not isinstance(body, Mapping):
-            raise InvalidInputError(f"filter has {shorten(kind)}: give {', '.join(_QUERIES)}")
+        if kind not in QUERIES or not isinstance(body, Mapping):
+            raise InvalidInputError(f"filter has {shorten(kind)}: give {', '.join(QUERIES)}")
         if kind == "terms" and any(isinstance(each, Mapping) for each in body.values()):
             raise InvalidInputError("filter has terms from another document: give a list of them")
         if kind == "bool":

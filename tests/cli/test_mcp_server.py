@@ -87,8 +87,9 @@ def filled(server, index, sync_simhash):
 
 def everything(server, index):
     """Return all documents with their versions, and all names that begin with that of *index*."""
-    body = {"size": 100, "version": True, "seq_no_primary_term": True, "sort": ["_id"], "query": {"match_all": {}}}
+    body = {"size": 100, "version": True, "seq_no_primary_term": True, "query": {"match_all": {}}}
     hits = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
+    hits.sort(key=lambda hit: hit["_id"])
     return hits, server.request("GET", f"/{index}*/_mapping"), server.request("GET", f"/{index}*/_settings")
 
 

@@ -82,7 +82,19 @@ USES = {
     "remove-fields": ("shared", "remove-fields INDEX"),
     "remove-fields --yes": ("grouped", "remove-fields INDEX --yes"),
 }
-WITHOUT_A_SERVER = {"fingerprint", "distance", "bench", "mapping", "serve", "demo", "review", "history", "dashboards"}
+# Also mcp, which serves: tests/cli/test_mcp_server.py is about its rights.
+WITHOUT_A_SERVER = {
+    "mcp",
+    "fingerprint",
+    "distance",
+    "bench",
+    "mapping",
+    "serve",
+    "demo",
+    "review",
+    "history",
+    "dashboards",
+}
 
 
 def rights():

@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
 from es_simhash.texts.shingles import share_shingles, shingle_sets
-from tests.servers.support import ONE_SHARD, fill, put, send_lines
+from tests.servers.support import ONE_SHARD, fill, put, read_all, send_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -136,6 +136,18 @@ def test_explain_documents(filled, simhash):
     assert "WEDNESDAY" not in {part.text for excerpt in found.diff.excerpts for part in excerpt}
     with pytest.raises(InvalidInputError, match="there is none"):
         simhash.explain(filled, "same", "nothing")
+
+
+def test_explain_a_text_and_a_document(server, filled, simhash):
+    """A text may take the place of a document, and two of both: by the scheme of the index."""
+    documents = read_all(server, filled)
+    same, edited = (documents[id_]["body"] for id_ in ("same", "edited"))
+    wanted = simhash.explain(filled, "same", "edited").to_dict()
+    assert simhash.explain(filled, "same", texts=[edited]).to_dict() == wanted
+    assert simhash.explain(filled, texts=(same, edited)).to_dict() == wanted
+    for ids, texts in (((), ["a"]), (("same",), []), (("same", "edited"), ["a"]), (("same",), [1]), (("same",), "ab")):
+        with pytest.raises(InvalidInputError):
+            simhash.explain(filled, *ids, texts=texts)
 
 
 def test_doctor_finds_what_is_wrong(server, filled, simhash):
