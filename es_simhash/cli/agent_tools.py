@@ -18,7 +18,7 @@ from typing import Any
 
 from es_simhash import AsyncSimHashClient
 from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
-from es_simhash.cli.agent_answers import Answer, Shown
+from es_simhash.cli.agent_answers import MOST, Answer, Shown
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, open_async_client
 from es_simhash.errors import InvalidInputError, shorten
@@ -261,11 +261,13 @@ async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Sho
 
 
 async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any], shown: Shown) -> Answer:
-    """Find all, to count them; then the fields of those that are shown."""
+    """Find them, to count them; then the fields of those that are shown."""
     source = asked.pop("source", False)
-    found = await method(**asked)
+    found = await method(**asked, size=MOST)
     total = len(found)
     head: dict[str, Any] = {"max_distance": found.max_distance, "scheme": str(found.scheme), "total": total}
+    if total == MOST:
+        head["there_may_be_more"] = f"the nearest {MOST:,} were counted: give a smaller max_distance, or a filter"
     if found.unverified:
         head["unverified"] = found.unverified
     if found.plan is None and found.scheme is not None and "text" in asked:
@@ -315,15 +317,18 @@ async def groups(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Show
     """Return groups of near-duplicates, as the documents say, the largest first."""
     told: list[int] = []
     found: list[Any] = []
+    number = 0
     # How many there are is told when the first of them were read.
     stream = simhash.groups(**asked, sort="size", progress=lambda progress: told.append(progress.total or 0))
     async with aclosing(stream) as every:
         async for each in every:
-            if told and len(found) >= shown.offset + shown.limit:
+            if told and number >= shown.offset + shown.limit:
                 break
-            found.append(each)
-    total = told[-1] if told else len(found)
-    return Answer.page("groups", found, total, shown, {"total": total})
+            if shown.offset <= number < shown.offset + shown.limit:
+                found.append(each.to_dict())
+            number += 1
+    total = told[-1] if told else number
+    return Answer({"total": total}, "groups", found, total)
 
 
 @_tool("stats", "index time_field source_field text_field filter characters", StatsOptions)

@@ -248,7 +248,8 @@ def test_a_server_that_is_down_is_one_line_without_a_password(runner, log):
     runner.run(use())
 
 
-def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log):
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log, way):
     """While one waits for the server another is answered; a cancelled one lets its request go."""
     arrived, gone, served = asyncio.Event(), asyncio.Event(), []
 
@@ -283,7 +284,13 @@ def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log):
     async def use():
         listening = await asyncio.start_server(quiet, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        async with connected(log, "--url", url) as client, anyio.create_task_group() as calls:
+        async with contextlib.AsyncExitStack() as stack:
+            if way == "stdio":
+                client = await stack.enter_async_context(connected(log, "--url", url))
+            else:
+                place, said = stack.enter_context(over_http(url))
+                client = await stack.enter_async_context(over_web(place, said.split()[-1]))
+            calls = await stack.enter_async_context(anyio.create_task_group())
             calls.start_soon(client.call_tool, "find", {"index": "slow", "text": TEXT})
             await asyncio.wait_for(arrived.wait(), 30)
             assert "no such index [fast]" in await refusal(client, "find", index="fast", text=TEXT)
@@ -327,6 +334,16 @@ def over_http(url, **variables):
             assert "Traceback" not in rest
 
 
+@contextlib.asynccontextmanager
+async def over_web(place, token):
+    """Provide a client of the server at *place*."""
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=30) as web,
+        Client(streamable_http_client(f"http://{place}/mcp", http_client=web)) as client,
+    ):
+        yield client
+
+
 def post(place, **headers):
     """Send a request as a browser or a program could, and return the status."""
     connection = http.client.HTTPConnection(place, timeout=30)
@@ -353,10 +370,7 @@ def test_http_wants_the_token_the_host_and_the_origin(server, filled, runner):
         assert post(place, host="evil.example") == 401
 
         async def use():
-            async with (
-                httpx2.AsyncClient(headers=right, timeout=30) as web,
-                Client(streamable_http_client(f"http://{place}/mcp", http_client=web)) as client,
-            ):
+            async with over_web(place, TOKEN) as client:
                 found = await asyncio.gather(*(answer(client, "find", index=filled, text=TEXT) for _ in range(5)))
                 assert [each["total"] for each in found] == [31] * 5
 

@@ -335,7 +335,8 @@ def usable(tmp_path):
 def _needed(call, usable):
     """Return usable arguments for all parameters that have no default, or that are a question."""
     parameters = inspect.signature(call).parameters
-    asked = ("text", "texts", "fingerprint" if call is es_simhash.build_query_bar else "")
+    more = {es_simhash.build_query_bar: "fingerprint", CLIENT.explain: "first"}
+    asked = ("text", "texts", more.get(call))
     return {
         name: usable[name]
         for name, each in parameters.items()
