@@ -32,6 +32,8 @@ from es_simhash.quality.stats_flow import StatsOptions
 from es_simhash.removal.review import Review, removal_lines
 from es_simhash.texts.measures import PRESETS, check_bound
 
+_AT_ONCE = 4  # calls that are carried out; others wait
+
 # Queries that read nothing but the documents they are asked of; a lookup of terms reads another index.
 QUERIES = ("bool", "exists", "ids", "match", "match_all", "match_phrase", "prefix", "range", "term", "terms")
 _CLAUSES = ("filter", "must", "must_not", "should")
@@ -65,7 +67,7 @@ def check_allowed(index: Any, patterns: Sequence[str]) -> None:
             raise InvalidInputError(f"index {shorten(name)} is not allowed here: give names like {', '.join(patterns)}")
 
 
-# By method and path. A POST to a mapping or an alias would write, and so would any other GET than these.
+# By method and path. A POST to a mapping or an alias writes, and a GET may refresh.
 _READS = re.compile(
     r"(GET|HEAD) (.*/_(search|mapping|settings|alias|data_stream|stats)(/.*)?|/[^_/][^/]*)"
     r"|POST .*/_(search|msearch|mget)|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
@@ -245,7 +247,6 @@ class Reader:
         return path
 
 
-_AT_ONCE = 4
 _SHOWN = "limit offset characters"
 _LOOKUP = f"max_distance preset filter routing source {_SHOWN}"
 

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, strategies as st
 
 from es_simhash.cli import app
-from es_simhash.cli.agent_answers import NOTE, Answer, Shown
+from es_simhash.cli.agent_answers import NOTE, Answer, Shown, harmless
 from es_simhash.cli.agent_tools import TOOLS, Reader, check_allowed, check_query, read_only
 from es_simhash.connection import Login
 from es_simhash.errors import InvalidInputError
@@ -160,16 +161,34 @@ def test_an_answer_is_bounded_and_says_what_is_missing(what, characters):
         assert "raise characters" in plain.get("cut", "") or what == "a long number"
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=50))
+def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
+    """Any values: the note comes first, no result is lost, and no character is hidden."""
+    plain = Answer(head, "hits", items, len(items)).to_dict(Shown(characters=1_000))
+    assert next(iter(plain)) == "note"
+    assert len(plain["hits"]) == len(items)
+    sent = json.dumps(plain, ensure_ascii=False)
+    sent.encode()
+    assert harmless(sent) == sent
+    assert len(sent) < 20_000
+
+
 def test_a_short_answer_is_whole():
     """Nothing is said to be missing."""
     item = {"id": "a", "source": {"body": "word " * 100, "tags": ["x", 1, None, True, 2.5]}}
     assert Answer({"total": 1}, "hits", [item], 1).to_dict(Shown()) == {"note": NOTE, "total": 1, "hits": [item]}
 
 
-@pytest.mark.parametrize(("given", "bad"), [({"limit": 51}, 51), ({"limit": 0}, 0), ({"characters": 10**9}, "range")])
-def test_how_much_is_shown_has_bounds(given, bad):
+@pytest.mark.parametrize(("asked", "bad"), [({"limit": 51}, 51), ({"limit": 0}, 0), ({"characters": 10**9}, "range")])
+def test_how_much_is_shown_has_bounds(asked, bad):
     with pytest.raises(InvalidInputError, match=f"{bad}"):
-        Shown(**given)
+        Shown(**asked)
 
 
 @pytest.fixture

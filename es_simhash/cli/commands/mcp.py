@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import os
 import secrets
 import signal
@@ -18,6 +19,8 @@ import click
 
 from es_simhash import __version__
 from es_simhash.cli import options
+from es_simhash.cli.agent_answers import NOTE, harmless
+from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import note, visible, warn
 from es_simhash.connection import ca_file_of_environment, login_of_environment, split_url
@@ -86,13 +89,8 @@ def command(patterns: tuple[str, ...], plans: str | None, http: int | None, targ
 
 
 def _make(reader: Reader) -> Server[Any]:
-    import json  # noqa: PLC0415
-
     import mcp_types as types  # noqa: PLC0415 -- an extra
     from mcp.server import Server  # noqa: PLC0415
-
-    from es_simhash.cli.agent_answers import NOTE, harmless  # noqa: PLC0415
-    from es_simhash.cli.failures import describe  # noqa: PLC0415
 
     hints = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
