@@ -34,10 +34,11 @@ def main() -> None:
         with PlanWriter(path) as writer:
             for n in range(options.removals):
                 text = texts[n % len(texts)][:10_000]
-                one = PlannedDocument(f"d{n}", "news", None, n, 1, {"body": text})
-                other = PlannedDocument(f"c{n}", "news", None, n, 1, {"body": f"{text}!"})
+                one = PlannedDocument(f"d{n}", "news", None, n, 1, "", {"body": text})
+                other = PlannedDocument(f"c{n}", "news", None, n, 1, "", {"body": f"{text}!"})
                 writer.add(PlannedRemoval(one, other, 1, 0.8 + n % 20 / 100))
-            writer.finish(PlanHeader({"news": "u"}, "simhash", {}), writer.order())
+            header = PlanHeader({"news": "u"}, "simhash", {}, decided_by={"news": ("body",)})
+            writer.finish(header, writer.order())
         started = time.perf_counter()
         size = sum(len(part.encode("utf-8", "surrogatepass")) for part in Review(path).html())
         report = {

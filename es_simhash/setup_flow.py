@@ -22,8 +22,7 @@ from es_simhash.mapping.faults import find_group_faults, refuse_other_use
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
-from es_simhash.quality.tune_flow import TuneOptions, tune
-from es_simhash.quality.tuning import PresetFigures
+from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents

@@ -15,7 +15,15 @@ from typing import Any
 import click
 
 from es_simhash.cli.output import error, to_json
-from es_simhash.errors import IncompleteSearchError, MappingError, NoIndexError, SchemeError, SimHashError, shorten
+from es_simhash.errors import (
+    GuardRailError,
+    IncompleteSearchError,
+    MappingError,
+    NoIndexError,
+    SchemeError,
+    SimHashError,
+    shorten,
+)
 from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
@@ -62,6 +70,10 @@ def _describe(error: BaseException, server: str) -> str:
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
             "server's health, and try again"
         )
+    if isinstance(error, GuardRailError) and error.excess:
+        from es_simhash.removal.may_delete import MAX_SHARE, refusal  # noqa: PLC0415 -- only after this failure
+
+        return refusal(error.excess, MAX_SHARE)
     if isinstance(error, SchemeError) and error.missing_file:
         option = error.missing_file.replace("_", "-")
         return (

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.pages_flow import View
-from es_simhash.transport.protocol import Flow
+from es_simhash.transport.protocol import Call, Flow
 from es_simhash.transport.retry_flow import retry, send_once
 
 _PAGE = 10_000
@@ -36,7 +35,15 @@ _SOURCE = {"field", "interval", "calendar_interval", "fixed_interval", "offset",
 _TERMS_ORDERS = ({"_count": "desc"}, {"_count": "asc"}, {"_key": "asc"}, {"_key": "desc"})
 
 
-def read_view(view: View, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+class Searches(Protocol):
+    """A view of an index, or the index as it is."""
+
+    def call(self, body: Mapping[str, Any]) -> Call: ...
+
+    def note(self, answer: Mapping[str, Any]) -> None: ...
+
+
+def read_view(view: Searches, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
     """Return the whole answer to *body* in the *view*; repeated while the server is busy."""
     answer: dict[str, Any] = yield from retry(lambda: send_once(view.call(body)))
     view.note(answer)
@@ -78,13 +85,13 @@ def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def count_hits(view: View, search: DistinctSearch) -> Flow[int]:
+def count_hits(view: Searches, search: DistinctSearch) -> Flow[int]:
     """Return the number of distinct hits of *search*, by group."""
     groups = yield from _count(view, search, search.matching(), {})
     return groups[()]
 
 
-def count_groups(view: View, search: DistinctSearch, found: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+def count_groups(view: Searches, search: DistinctSearch, found: Mapping[str, Any]) -> Flow[dict[str, Any]]:
     """Return the answers *found* to the aggregations, with groups instead of documents as their counts."""
     query = search.body.get("query") or {"match_all": {}}
     counted: dict[str, Any] = {}
@@ -109,7 +116,7 @@ def count_groups(view: View, search: DistinctSearch, found: Mapping[str, Any]) -
 
 
 def _count(
-    view: View, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
+    view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
 ) -> Flow[Counter[tuple[Any, ...]]]:
     """Return how many groups, and documents without a group, each value of *source* has among those of *query*."""
     sources = [*({name: each} for name, each in source.items())]

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, MappingError
-from es_simhash.folding.counts_flow import check_countable, count_groups, count_hits, read_view, with_all_values
+from es_simhash.folding.counts_flow import (
+    Searches,
+    check_countable,
+    count_groups,
+    count_hits,
+    read_view,
+    with_all_values,
+)
 from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.settings_flow import refuse_regrouping, target_of
@@ -25,7 +32,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.transport.answers import is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
-from es_simhash.transport.protocol import Emit, Flow, Index, check_index
+from es_simhash.transport.protocol import Call, Emit, Flow, Index, check_index
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -37,16 +44,21 @@ Hit = Mapping[str, Any]
 def search_distinct(
     context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
 ) -> Flow[DistinctPage]:
-    """Return one page. Cost: a view, one search for its hits, one for their groups, and those for what is counted."""
-    search = yield from _prepare(context, index, body, options)
+    """
+    Return one page. Cost: one search for its hits, and one for the number of documents in their groups. A view is
+    opened for a later page, for what is counted, and where the first search does not fill the page.
+    """
+    search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
+    yield from _check_grouped(context, search)
+    if after is None and not (options.total or options.counts):
+        page = yield from _Reader(_Present(index), search, options, place).page()
+        if page is not None:
+            return page
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, place)
-        page = yield from reader.page()
-        if options.total:
-            page = replace(page, total=(yield from count_hits(view, search)))
-        return page
+        return replace((yield from reader.full_page()), total=(yield from _total(view, search, options)))
     finally:
         yield from close_view(view)
 
@@ -55,13 +67,14 @@ def search_distinct_pages(
     context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> Flow[None]:
     """Emit all pages, read in one view; what was shown is kept in memory."""
-    search = yield from _prepare(context, index, body, options)
+    search = _checked(context, index, body, options)
+    yield from _check_grouped(context, search)
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
-        total = (yield from count_hits(view, search)) if options.total else None
+        total = yield from _total(view, search, options)
         while True:
-            page = yield from reader.page()
+            page = yield from reader.full_page()
             yield Emit(replace(page, total=total))
             if not reader.has_more:
                 return
@@ -69,20 +82,28 @@ def search_distinct_pages(
         yield from close_view(view)
 
 
-def _prepare(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> Flow[DistinctSearch]:
+def _total(view: View, search: DistinctSearch, options: DistinctOptions) -> Flow[int | None]:
+    return (yield from count_hits(view, search)) if options.total else None
+
+
+def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
     check_index(index)
     search = DistinctSearch(index, body, Fields(context.prefix), options.by)
     if options.counts is not None:
         check_countable(search.aggregations)
-    yield from read_index_settings(context, index)
-    if options.by == "group":
-        each = yield from read_settings_by_index(context, index)
+    return search
+
+
+def _check_grouped(context: Context, search: DistinctSearch) -> Flow[None]:
+    """Raise MappingError if the index lacks the fields, or the groups that the search goes by."""
+    yield from read_index_settings(context, search.index)
+    if search.by == "group":
+        each = yield from read_settings_by_index(context, search.index)
         if not _is_grouped(each):  # perhaps since this client read the mapping
-            each = (yield from resolve_index(context, index)).each
+            each = (yield from resolve_index(context, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
-    return search
 
 
 def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
@@ -99,6 +120,19 @@ def _open(index: Index) -> Flow[View]:
     return view
 
 
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """In place of a view: each search sees the index as it is then, so no page is read by two of them."""
+
+    index: Index
+
+    def call(self, body: Mapping[str, Any]) -> Call:
+        return Call("search", {"index": self.index, "body": body})
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Keep nothing of the *answer*."""
+
+
 @dataclass(slots=True)
 class _Folded:
     """The matching documents of a group: their number, and the first of them."""
@@ -111,7 +145,7 @@ class _Folded:
 class _Reader:
     """Reads one page after another. *keeps*: all pages are read by this reader, so it knows what was shown."""
 
-    view: View
+    view: Searches
     search: DistinctSearch
     options: DistinctOptions
     place: Place
@@ -128,8 +162,16 @@ class _Reader:
         self._begins = self.place
         self._fingerprints = [from_hex(each) for each in self.place.shown]
 
-    def page(self) -> Flow[DistinctPage]:
-        """Return the next page; it is full unless the search has no more distinct hits."""
+    def full_page(self) -> Flow[DistinctPage]:
+        """Return the next page, in a view."""
+        page = yield from self.page()
+        return page or DistinctPage(())
+
+    def page(self) -> Flow[DistinctPage | None]:
+        """
+        Return the next page; it is full unless the search has no more distinct hits.
+        ``None`` without a view, if one search does not fill it.
+        """
         size = self.options.size
         shown: list[Hit] = []
         window = size + 1 + size // 2
@@ -150,6 +192,8 @@ class _Reader:
                 folded |= {group} if (group := self._group(hit)) is not None else set()
             if is_end:
                 break
+            if isinstance(self.view, _Present) and not self.has_more:
+                return None
             window *= 2
         yield from self._ask_folded(shown)
         hits = tuple(map(self._result, shown))
@@ -261,7 +305,7 @@ class _Reader:
             Similar(each["_id"], each["_index"], _distance(mine, self._fingerprint(each)), each.get("_routing"))
             for each in others
         )
-        return DistinctHit(cleaned, group, folded.count - 1, similar)
+        return DistinctHit(cleaned, group, max(0, folded.count - 1), similar)
 
 
 def _distance(a: int | None, b: int | None) -> int | None:

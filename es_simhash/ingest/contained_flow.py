@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
@@ -124,7 +125,7 @@ class ContainedLookup:
             return list(items)
         if self._must_refresh or any(not self._terms.isdisjoint(each.terms) for each in asked):
             yield from self._refresh()
-        ids = Counter(_ids(items))
+        ids = Counter(str(each.operation.header.get("_id")) for each in items if each.operation is not None)
         changing = ids.keys() | self._written
         answers = yield from self._search(asked)
         gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
@@ -224,7 +225,10 @@ class ContainedLookup:
                     raise refusal(each, "a lookup of passages")
             return answers
 
-        answers = yield from retry(send, is_done=_are_whole, patience=self._patience)
+        def are_whole(answers: list[Mapping[str, Any]]) -> bool:
+            return not any("error" in each or find_gaps(each) for each in answers)
+
+        answers = yield from retry(send, is_done=are_whole, patience=self._patience)
         for each in answers:
             if "error" in each:
                 raise refusal(each, "a lookup of passages")
@@ -269,7 +273,9 @@ class ContainedLookup:
         shingles = dict(zip(texts, shingle_sets(texts), strict=True))
         found: dict[int, Container] = {}
         for each in asked:
-            known = [candidates[key] for key in sorted(keys[each.place], key=_by_id) if key in candidates]
+            known = [
+                candidates[key] for key in sorted(keys[each.place], key=attrgetter("id", "index")) if key in candidates
+            ]
             others = [other for other in known if self._allows(each, other)]
             best = find_container(each.text, [other.text for other in others], shingles, self._bound)
             if best is not None:
@@ -308,20 +314,8 @@ class ContainedLookup:
         return replace(item, operation=operation, container=container)
 
 
-def _ids(items: Iterable[Item]) -> list[str]:
-    return [str(each.operation.header.get("_id")) for each in items if each.operation is not None]
-
-
 def _routing(item: Item) -> str | None:
     return None if item.draft is None or item.draft.routing is None else str(item.draft.routing)
-
-
-def _by_id(key: Key) -> tuple[str, str]:
-    return key.id, key.index
-
-
-def _are_whole(answers: Sequence[Mapping[str, Any]]) -> bool:
-    return not any("error" in each or find_gaps(each) for each in answers)
 
 
 def _keys(answer: Mapping[str, Any], changing: Collection[str]) -> list[Key]:

@@ -268,10 +268,9 @@ def relink(ingest: GroupedIngest, items: Sequence[Item]) -> Flow[list[Item]]:
         part = places[begin : begin + BATCH]
         outcomes = yield from rewrite(part, change, source=[prefix, *(reader.fields if reader else ())])
         for place, outcome in zip(part, outcomes, strict=True):
-            if place in taken and (reason := _reason(place, outcome)):
-                failed[taken[place].position] = reason
-            elif place not in taken and (reason := _reason(place, outcome)):
-                failed |= {draft.position: reason for draft in successors.values()}
+            if reason := _reason(place, outcome):
+                drafts = [taken[place]] if place in taken else successors.values()
+                failed |= {draft.position: reason for draft in drafts}
     if gaps:
         failed |= {draft.position: "; ".join(sentences(gaps)) for draft in successors.values()}
     return [_with_problem(item, failed.get(item.position)) for item in items]

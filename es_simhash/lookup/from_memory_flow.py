@@ -77,11 +77,9 @@ class Snapshot:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         self._subject = subject
-        self._context = subject.context
         self._index = subject.index
         self._fields = Fields(subject.context.prefix)
         self._request = request
-        self._memory_bytes = request.most_bytes
         self._max_distance = effective_distance(subject.settings, subject.options)
         self._filter = check_filter(subject.options.filter)
         self._table = FingerprintTable(self._max_distance)
@@ -97,7 +95,7 @@ class Snapshot:
     def load(self) -> Flow[None]:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
         resident = None if self._request.memory_file is None else (yield from self._load_file())
-        started = self._context.clock()
+        started = self._subject.context.clock()
         try:
             self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
@@ -111,10 +109,10 @@ class Snapshot:
             raise ResidentError("view")
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
-        since = self._context.clock() - started
-        yield from confirm(self._context, self._index, settings=self._subject.settings, after_seconds=since)
+        since = self._subject.context.clock() - started
+        yield from confirm(self._subject.context, self._index, settings=self._subject.settings, after_seconds=since)
         documents = yield from self._count(self._view)
-        reading.check_fits(documents, self._max_distance, self._memory_bytes)
+        reading.check_fits(documents, self._max_distance, self._request.most_bytes)
         if resident is None:
             yield from self._read(self._view, spans(documents))
         else:
@@ -125,7 +123,9 @@ class Snapshot:
     def _load_file(self) -> Flow[reading.Resident]:
         """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
         settings, most = self._subject.settings, self._max_distance
-        resident = reading.Resident(self._context, self._index, settings, max_distance=most, request=self._request)
+        resident = reading.Resident(
+            self._subject.context, self._index, settings, max_distance=most, request=self._request
+        )
         try:
             yield from resident.load()
         except Exception as error:
@@ -161,12 +161,12 @@ class Snapshot:
             take=lambda some, answers: self._take(view, some, answers),
             patience=Patience(SHARD_ATTEMPTS),
         )
-        self._used = self._context.clock()
+        self._used = self._subject.context.clock()
 
     def _take(self, view: View, asked: Sequence[Span], answers: Sequence[Any]) -> list[reading.Page[Span]]:
         """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
         pages = [self._page(view, each, answer) for each, answer in zip(asked, answers, strict=True)]
-        reading.check_memory(self._table, self._memory_bytes)
+        reading.check_memory(self._table, self._request.most_bytes)
         return pages
 
     def _page(self, view: View, asked: Span, answer: Any) -> reading.Page[Span]:
@@ -198,7 +198,7 @@ class Snapshot:
 
     def keep(self) -> Flow[None]:
         """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
-        if self._view is not None and self._context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
+        if self._view is not None and self._subject.context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
             yield from self._search(self._view, self._body({"match_none": {}}))
 
     def _search(self, view: View, body: Mapping[str, Any]) -> Flow[Any]:
@@ -223,7 +223,7 @@ class Snapshot:
             if isinstance(error, ResidentError):
                 raise
             raise as_fault(error, "answer" if is_passing(error) else "search") from error
-        self._used = self._context.clock()
+        self._used = self._subject.context.clock()
         gaps = find_gaps(answer)
         if is_window_refused(gaps) and body["size"] > 1:
             return None

@@ -3,30 +3,39 @@ Applies a plan of removal: archive, delete, and check that every canonical is st
 
 For each batch of lines, in this order:
 
-1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. Both must have the
-   planned version, in the planned index (by its UUID). A line that does not fit is kept, and its record says
-   why.
-2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step.
-3. *Delete.* Each is deleted only in the version that was planned. A lost answer is judged by reading again.
+1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. What decided about each (its
+   digest) must be as planned, in the planned index (by its UUID), and where one was written since the plan, the names
+   of the plan must show it, and the filter must still match the duplicate. A line that does not fit is kept, and its
+   record says why.
+2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step. One that is there
+   already is appended again if its source is another now; the last line of a document counts.
+3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
+   A document that was written since it was read begins again with step 1, up to five times.
 4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
    changed is created again from the archived text.
 
 At the end, what names a removed document is corrected: its tags are removed, its group is decided again.
 
-A process may be killed at any point; the next one continues with the same files. For each line it finds:
+A process may be killed at any point; the next one continues with the same files. For each line it finds ("fits": both
+documents are as planned in all that decided, in whatever version):
 
 =================== ================== ========================================================================
 in the archive      in the index       what is done
 =================== ================== ========================================================================
-no                  planned version    steps 2 to 4
+no                  fits               steps 2 to 4
 no                  gone, or changed   nothing: another program did that
-yes                 planned version    steps 3 and 4: it was archived, and not deleted
+yes                 fits, same source  steps 3 and 4: it was archived, and not deleted; or it came back
+yes                 fits, other source steps 2 to 4: it was written since it was archived
 yes                 gone               step 4: it was deleted by an earlier run
-yes                 another version    nothing: it came back in step 4, or another program wrote it
+yes                 changed            nothing: another program wrote it
+yes                 its canonical      nothing: it came back in step 4, or was not deleted yet
+                    does not fit
 =================== ================== ========================================================================
 
-So a document is in the archive whenever it is gone. Two runs with opposite plans may each delete what the
-other keeps; the run that checks last finds its canonical gone, and creates its duplicate again.
+So a document is in the archive, as it was last, whenever it is gone. What came back in step 4 stays as long as its
+canonical is gone or changed. Two runs with opposite plans may each delete what the other keeps. Every deletion is
+followed by a check that sees the canonical, or else brings the duplicate back; so the run that checks last finds its
+canonical, or creates its duplicate again.
 """
 
 from __future__ import annotations
@@ -34,7 +43,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from es_simhash.arguments import FilePath, check_function, check_output
@@ -43,19 +51,39 @@ from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
 from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.decisions import read_approved
-from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_documents
+from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.files import refuse_archive_name
-from es_simhash.removal.may_delete import Excess, Share, judge_removal, refuse_excess, state_of
+from es_simhash.removal.may_delete import (
+    Excess,
+    Share,
+    check_max_share,
+    refuse_excess,
+    state_of,
+    version_of,
+)
 from es_simhash.removal.plan_file import Plan, PlanHeader
 from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read_uuids
+from es_simhash.removal.present_flow import Items, judge_present, match_present, read_present
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
 from es_simhash.removal.tags_flow import untag_removed
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Key, Progress, Tell, noting, status_of, were
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Emit,
+    Flow,
+    Key,
+    Progress,
+    Tell,
+    noting,
+    status_of,
+    were,
+)
 from es_simhash.transport.retry_flow import ask, now, refresh
 from es_simhash.writes.targets_flow import refuse_updates
 
-Items = Mapping[Key, Mapping[str, Any]]
+# How often a document is read, judged and deleted that others write between the read and the delete.
+ROUNDS = 6
 
 
 def apply_removal(
@@ -63,6 +91,7 @@ def apply_removal(
     archive: FilePath,
     *,
     context: Context | None = None,
+    max_share: float | None = None,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
@@ -73,16 +102,17 @@ def apply_removal(
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
     With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
     corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
-    lines: two multi-gets, a bulk request, and one request for each index. At the end two searches for every 1,000
+    lines: two multi-gets, a bulk request, and one request for each index; where documents were written since the plan,
+    two more multi-gets, and with a filter or an alias up to two searches. At the end two searches for every 1,000
     canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
-    archive has what was deleted before. Guard rails are checked with present numbers. A dry run judges each line by the
-    present index, and writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*: that of
-    the plan that was approved.
+    archive has what was deleted before. Guard rails are checked with present numbers; *max_share* replaces the one of
+    the plan. A dry run judges each line by the present index, and writes nothing, no archive either. *decisions*: a
+    file that says what is kept. *sha256*: that of the plan that was approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    plan: Plan = yield Compute(partial(read_approved, path, decisions=decisions, sha256=sha256))
+    plan: Plan = yield Compute(_read_plan, (path, decisions, sha256, max_share))
     yield Compute(refuse_archive_name, (archive, path))
     is_done = True
     names = sorted(plan.header.index_uuids)
@@ -104,11 +134,11 @@ def apply_removal(
         gone: set[str] = set()
         restored: set[str] = set()
         deleted = 0
-        batch = _Batch(plan, writer)
+        batch = _Batch(plan, writer, view)
         with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
             while lines := (yield Compute(next, (batches, ()))):
                 records = yield from batch.carry_out(lines)
-                batch = _Batch(plan, writer)
+                batch = _Batch(plan, writer, view)
                 deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
                     is_done = is_done and record.kind not in AGAIN
@@ -133,6 +163,14 @@ def apply_removal(
     return is_done
 
 
+def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, max_share: float | None) -> Plan:
+    share = None if max_share is None else check_max_share(max_share)
+    plan = read_approved(path, decisions=decisions, sha256=sha256)
+    if share is None:
+        return plan
+    return replace(plan, header=replace(plan.header, guards=replace(plan.header.guards, max_share=share)))
+
+
 def _judge_all(
     plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
 ) -> Flow[bool]:
@@ -143,9 +181,10 @@ def _judge_all(
     is_done, done, batches = True, 0, plan.batches(sizes.removed)
     while lines := (yield Compute(next, (batches, ()))):
         records: dict[int, DuplicateResult] = {}
-        fitting, items = yield from _read(plan, lines, records, with_source=False)
-        _, to_delete = _judge(plan, fitting, items, held, records)
-        records |= {number: DuplicateResult.of(fitting[number], "would delete") for number in to_delete}
+        found = yield from read_present(plan, dict(enumerate(lines)), records, with_source=False)
+        _, to_delete = judge_present(plan, found, held, records)
+        to_delete, unsure = yield from match_present(plan, view, found, to_delete, records)
+        records |= {each: DuplicateResult.of(found.lines[each], "would delete") for each in (*to_delete, *unsure)}
         for _, record in sorted(records.items()):
             is_done = is_done and record.kind not in AGAIN
             yield Emit(record)
@@ -188,8 +227,7 @@ def _check_guards(
         excess = replace(present, values=shares).find_excess(len(plan) - done)
         if not excess:
             return
-    advice = "the index has changed since it was planned: plan again, where a larger max_share can be given, and apply "
-    refuse_excess(excess, f"{advice}that plan with an archive of its own")
+    refuse_excess(excess)
 
 
 def _count_done(
@@ -207,65 +245,26 @@ def _count_done(
     while lines := (yield Compute(next, (batches, ()))):
         lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
         lines = [each for each in lines if each.document.key not in plan.kept]
-        items = yield from read_documents([each.document.key for each in lines])
+        items = yield from read_planned([each.document for each in lines])
         for each in lines:
-            if state_of(each.document, items[each.document.key]) not in ("same", "unreadable"):
+            state = state_of(each.document, items[each.document.key], plan.header.decided_by)
+            if state not in ("same", "unreadable"):
                 done += 1
                 by_value.update(each.protected or ())
     return done, by_value
 
 
-def _read(
-    plan: Plan, lines: Sequence[PlannedRemoval], records: dict[int, DuplicateResult], *, with_source: bool
-) -> Flow[tuple[dict[int, PlannedRemoval], Items]]:
-    """Return the lines whose indices are those of the plan, and their documents as they are; note the other lines."""
-    uuids = yield from read_uuids(sorted({name for each in lines for name in _indices(each)}))
-    fitting: dict[int, PlannedRemoval] = {}
-    for number, each in enumerate(lines):
-        if all(uuids.get(name) == plan.header.index_uuids.get(name) for name in _indices(each)):
-            fitting[number] = each
-        else:
-            records[number] = DuplicateResult.of(each, "kept", "index_replaced")
-    documents = [each.document.key for each in fitting.values()]
-    canonicals = [each.canonical.key for each in fitting.values()]
-    items = yield from read_documents([*documents, *canonicals], source=documents if with_source else ())
-    return fitting, items
-
-
-def _judge(
-    plan: Plan,
-    lines: Mapping[int, PlannedRemoval],
-    items: Items,
-    held: ArchivedKeys,
-    records: dict[int, DuplicateResult],
-) -> tuple[list[int], list[int]]:
-    """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
-    before, to_delete = [], []
-    by = ", ".join(filter(None, plan.approved or ()))
-    for number, each in lines.items():
-        key = each.document.key
-        verdict = judge_removal(each, items[key], items[each.canonical.key], is_archived=held.holds(key))
-        if verdict == "deleted_before":  # whatever is decided now: step 4 is due
-            before.append(number)
-        elif key in plan.kept:
-            records[number] = DuplicateResult.of(each, "kept", "decided", by)
-        elif verdict == "delete":
-            to_delete.append(number)
-        else:
-            detail = str(items[key].get("error", "")) if verdict == "unreadable" else ""
-            records[number] = DuplicateResult.of(each, "kept", verdict, detail)
-    return before, to_delete
-
-
 class _Batch:
-    """Carries out some lines of a plan."""
+    """Carries out some lines of a plan; *view*: the names under which their documents are searched."""
 
-    def __init__(self, plan: Plan, writer: ArchiveWriter) -> None:
+    def __init__(self, plan: Plan, writer: ArchiveWriter, view: Sequence[str]) -> None:
         self._plan = plan
         self._writer = writer
+        self._view = view
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
+        self._archived: dict[Key, Archived] = {}  # as these were last
         self._restored = 0
 
     @property
@@ -275,65 +274,74 @@ class _Batch:
 
     def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[DuplicateResult]]:
         """Return the record of each line, in order."""
-        fitting, items = yield from _read(self._plan, lines, self._records, with_source=True)
-        self._before, to_delete = _judge(self._plan, fitting, items, self._writer, self._records)
-        archived = yield from self._archive([fitting[number] for number in to_delete], items)
-        yield from delete_documents([fitting[number].document for number in to_delete], self._deletions)
-        deleted = self._note(fitting, to_delete)
-        yield from self._check(fitting, deleted, archived)
+        waiting = dict(enumerate(lines))
+        for _ in range(ROUNDS):
+            if waiting:
+                waiting = yield from self._attempt(waiting)
+        for number, each in waiting.items():
+            self._records[number] = DuplicateResult.of(each, "kept", "conflict")
+        yield from self._check(lines)
         return [self._records[number] for number in range(len(lines))]
 
-    def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[dict[Key, Archived]]:
-        """Put the documents into the archive, except those that are there; return all of them."""
+    def _attempt(self, lines: Mapping[int, PlannedRemoval]) -> Flow[dict[int, PlannedRemoval]]:
+        """Read, archive and delete; return the lines whose documents were written meanwhile."""
+        found = yield from read_present(self._plan, lines, self._records, with_source=True)
+        before, to_delete = judge_present(self._plan, found, self._writer, self._records)
+        self._before += before
+        to_delete, unsure = yield from match_present(self._plan, self._view, found, to_delete, self._records)
+        keys = {number: lines[number].document.key for number in to_delete}
+        yield from self._archive([lines[number] for number in to_delete], found.items)
+        yield from delete_documents({key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
+        for number, key in keys.items():
+            deletion = self._deletions[key]
+            if deletion.refusal is not None:
+                self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
+            elif not deletion.is_deleted:
+                unsure.append(number)
+        return {number: lines[number] for number in unsure}
+
+    def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[None]:
+        """Put the documents into the archive, except those that are there as they are now."""
         at, plan = (yield Compute(now)), self._plan
         archived = {
             key: Archived(*key, source, each.canonical.key, plan.sha256, at, approved=plan.approved)
             for each in lines
             for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
-        fresh = [each for key, each in archived.items() if not self._writer.holds(key)]
-        names = tuple(sorted(self._plan.header.index_uuids))
+        self._archived |= archived
+        fresh = [
+            replace(each, again=self._writer.holds(key))
+            for key, each in archived.items()
+            if not self._writer.holds(key, each.source)
+        ]
+        names = tuple(sorted(plan.header.index_uuids))
         if fresh and len(names) > 1:
             fresh[0] = replace(fresh[0], together=names)
-        if fresh and not set(names).issuperset(self._plan.header.view):
-            fresh[0] = replace(fresh[0], view=self._plan.header.view)
+        if fresh and plan.header.has_view:
+            fresh[0] = replace(fresh[0], view=plan.header.view)
         yield Compute(self._writer.append, (fresh,))
-        return archived
 
-    def _note(self, lines: Mapping[int, PlannedRemoval], numbers: Sequence[int]) -> list[int]:
-        deleted = []
-        for number in numbers:
-            each = lines[number]
-            deletion = self._deletions[each.document.key]
-            if deletion.is_deleted:
-                deleted.append(number)
-            elif deletion.refusal is None:
-                self._records[number] = DuplicateResult.of(each, "kept", "changed")
-            else:
-                self._records[number] = DuplicateResult.of(each, "kept", "refused", str(deletion.refusal))
-        return deleted
-
-    def _check(
-        self, lines: Mapping[int, PlannedRemoval], deleted: Sequence[int], archived: Mapping[Key, Archived]
-    ) -> Flow[None]:
+    def _check(self, lines: Sequence[PlannedRemoval]) -> Flow[None]:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
-        gone = [*self._before, *deleted]
-        items = yield from read_documents([lines[number].canonical.key for number in gone])
+        is_now = {key for key, each in self._deletions.items() if each.is_deleted}
+        gone = [*self._before, *(n for n, each in enumerate(lines) if each.document.key in is_now)]
+        items = yield from read_planned([lines[number].canonical for number in gone])
         lost: dict[int, DuplicateKind] = {}
-        now_deleted = set(deleted)
         for number in gone:
-            state = state_of(lines[number].canonical, items[lines[number].canonical.key])
+            each = lines[number]
+            state = state_of(each.canonical, items[each.canonical.key], self._plan.header.decided_by)
             if state in ("missing", "no_index"):
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
                 lost[number] = "unreadable"
             # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
-            elif state == "changed" and number in now_deleted:
+            elif state == "changed" and each.document.key in is_now:
                 lost[number] = "canonical_changed"
             else:
-                self._records[number] = DuplicateResult.of(lines[number], "deleted")
+                self._records[number] = DuplicateResult.of(each, "deleted")
         keys = {number: lines[number].document.key for number in lost}
-        texts = {**(yield Compute(self._writer.find, (list(set(keys.values()) - archived.keys()),))), **archived}
+        missing = list(set(keys.values()) - self._archived.keys())
+        texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}
         outcomes = yield from put_back([texts[key] for key in keys.values()])
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:
@@ -341,7 +349,3 @@ class _Batch:
                 self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
             else:
                 self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))
-
-
-def _indices(removal: PlannedRemoval) -> tuple[str, str]:
-    return removal.document.index, removal.canonical.index

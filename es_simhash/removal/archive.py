@@ -2,12 +2,12 @@
 The archive of removed documents: format, writing, reading, checking, and the end of an archive that was cut off.
 
 A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
-with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. The
-file is gzip, a member for each batch, which is on the disk before its documents are deleted; the first member is
-empty, so no archive is an empty file. A killed process leaves an incomplete last member, of which no document was
-deleted; a copy that was cut short leaves one of which all may be gone. Nothing tells the two apart: readers that
-allow it read its whole lines, and the writer moves it to a file beside the archive. Memory: a batch to write, a
-line to read.
+with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. A document
+that was written before it was deleted has a second line, with ``"again"``: the last one counts. The file is gzip, a
+member for each batch, which is on the disk before its documents are deleted; the first member is empty, so no archive
+is an empty file. A killed process leaves an incomplete last member, of which no document was deleted; of that of a
+copy that was cut short, all may be gone. Nothing tells the two apart: readers that allow it read its whole lines, and
+the writer moves it to a file beside the archive. Memory: a batch to write, a line to read, 32 bytes for each document.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import warnings
 import zlib
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
 from mmap import ACCESS_READ, mmap
@@ -29,7 +31,7 @@ from typing import Any, BinaryIO, Self
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.files import LONGEST_LINE, bad_line, refuse_pipe, sync_file, sync_folder
+from es_simhash.removal.files import LONGEST_LINE, bad_line, lock, open_private, refuse_pipe, sync_file, sync_folder
 from es_simhash.removal.records import Archived, take
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import end_of_value, join_members, split_members
@@ -50,6 +52,7 @@ def to_archive_line(archived: Archived) -> str:
             **({"together": json.dumps(archived.together)} if archived.together else {}),
             **({"view": json.dumps(archived.view)} if archived.view else {}),
             **({} if approved is None else {"approved": json.dumps({"by": approved[0], "reason": approved[1]})}),
+            **({"again": "true"} if archived.again else {}),
         }
     )
 
@@ -66,8 +69,8 @@ def parse_archive_line(line: str) -> Archived:
     together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
     approved = take(plain, "approved", dict, type(None))
     who = approved and (take(approved, "by", str), take(approved, "reason", str))
-    index, id_ = take(plain, "_index", str), take(plain, "_id", str)
-    return Archived(index, id_, routing, source, key, plan, at, together, view, who)
+    where = take(plain, "_index", str), take(plain, "_id", str), routing
+    return Archived(*where, source, key, plan, at, together, view, who, plain.get("again") is True)
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:
@@ -106,20 +109,28 @@ def cut_sentence(found: ArchiveReader) -> str:
     )
 
 
-def read_archive(path: FilePath, *, allow_cut: bool = False) -> Iterator[Archived]:
+def read_archive(path: FilePath, *, allow_cut: bool = False, again: Mapping[Key, int] = {}) -> Iterator[Archived]:
     """
     Yield each line of the archive; arguments and errors are those of :func:`check_archive`.
-    With *allow_cut*, the whole lines of an incomplete last member are included. Damage is noticed when it is reached:
-    call :func:`check_archive` first if nothing may be done with the lines before it.
+    With *allow_cut*, the whole lines of an incomplete last member are included; with *again*, as the reader counts it,
+    only the last line of a document. Damage is noticed when it is reached.
     """
-    yield from ArchiveReader(Path(path), allow_cut=allow_cut).read()
+    earlier = Counter(again)
+    carried: Archived | None = None
+    for line in ArchiveReader(Path(path), allow_cut=allow_cut).read():
+        if earlier[line.key] > 0:
+            earlier[line.key] -= 1
+            carried = line if line.together or line.view else carried  # what a first line says for its whole batch
+        else:
+            yield replace(line, together=carried.together, view=carried.view) if carried else line
+            carried = None
 
 
 class ArchiveReader:
     """
     Reads the first *size* bytes of an archive (by default all), and counts.
     *lines* and *size* (bytes) count whole members. *is_cut*: an incomplete member follows, with *cut_lines* whole
-    lines. *plans*: SHA-256 of each plan that the lines name.
+    lines. *plans*: SHA-256 of the plans. *again*: how many earlier lines a document has.
     """
 
     def __init__(self, path: Path, *, allow_cut: bool = False, size: int | None = None) -> None:
@@ -129,6 +140,7 @@ class ArchiveReader:
         self.lines = self.size = self.cut_lines = 0
         self.is_cut = False
         self.plans: set[str] = set()
+        self.again = Counter[Key]()
         self._rest = b""
 
     @property
@@ -206,6 +218,7 @@ class ArchiveReader:
         except (ValueError, RecursionError) as error:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
         self.plans.add(archived.plan)
+        self.again.update([archived.key] if archived.again else [])
         return archived
 
     def _end(self, lines: int) -> None:
@@ -291,15 +304,17 @@ class ArchivedKeys:
     def __init__(self, path: FilePath, plan: str) -> None:
         self._path = Path(path)
         self._plan = plan
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, bytes] = {}
         if self._path.exists() and not _is_new(self._path):
             self._read_all()
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def holds(self, key: Key) -> bool:
-        return _digest(key) in self._known
+    def holds(self, key: Key, source: str | None = None) -> bool:
+        """Return whether the archive has a document, and if its *source* is given, has it as it is."""
+        found = self._known.get(_digest(key))
+        return found is not None and (source is None or found == _digest_source(source))
 
     def _read_all(self) -> ArchiveReader:
         """Note each document, also of a last member that is not whole; return the reader."""
@@ -307,7 +322,7 @@ class ArchivedKeys:
         for number, each in enumerate(reader.read(), 1):
             if each.plan != self._plan:
                 raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
-            self._known.add(_digest(each.key))
+            self._known.update([_entry(each)])
         return reader
 
 
@@ -328,7 +343,7 @@ class ArchiveWriter(ArchivedKeys):
     def __init__(self, path: FilePath, plan: str) -> None:  # not that of the keys: the file is locked before it is read
         self._path = Path(path)
         self._plan = plan
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, bytes] = {}
         self._file = self._open()
         try:
             self._size = self._read()
@@ -343,7 +358,7 @@ class ArchiveWriter(ArchivedKeys):
         self._file.close()
 
     def find(self, keys: Sequence[Key]) -> dict[Key, Archived]:
-        """Return the lines of the documents *keys*; the whole archive is read."""
+        """Return the last lines of the documents *keys*; the whole archive is read."""
         wanted = set(keys)
         if not wanted:
             return {}
@@ -355,14 +370,14 @@ class ArchiveWriter(ArchivedKeys):
             return
         text = "".join(f"{to_archive_line(each)}\n" for each in batch)
         self._write(gzip.compress(text.encode("utf-8", "surrogatepass"), mtime=0))
-        self._known.update(_digest(each.key) for each in batch)
+        self._known.update(map(_entry, batch))
 
     def _open(self) -> BinaryIO:
         try:
-            file = open(self._path, "ab+", buffering=0, opener=_open_private)  # noqa: SIM115
+            file = open(self._path, "ab+", buffering=0, opener=open_private)  # noqa: SIM115
         except OSError as error:
             raise self._cannot_write(error) from error
-        if not _lock(file):
+        if not lock(file):
             file.close()
             raise InvalidInputError(f"{self._path} is in use by another process: wait for it, or give another archive")
         return file
@@ -380,7 +395,8 @@ class ArchiveWriter(ArchivedKeys):
             self._move_end(reader.size)
             self._file.truncate(reader.size)
             sync_file(self._file)
-            self._known = {_digest(each.key) for each in ArchiveReader(self._path).read()}
+            self._known.clear()
+            reader = self._read_all()
         return reader.size
 
     def _move_end(self, at: int) -> None:
@@ -415,23 +431,13 @@ class ArchiveWriter(ArchivedKeys):
         )
 
 
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: it has documents in it."""
-    return os.open(path, flags, 0o600)
-
-
 def _digest(key: Key) -> bytes:
     return blake2b(json.dumps([key.index, key.id, key.routing]).encode(), digest_size=16).digest()
 
 
-def _lock(file: object) -> bool:
-    """Return whether this process alone writes to *file* from now on."""
-    try:
-        import fcntl  # noqa: PLC0415 -- not on every system
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
-    except OSError:
-        return False
-    return True
+def _entry(archived: Archived) -> tuple[bytes, bytes]:
+    return _digest(archived.key), _digest_source(archived.source)
+
+
+def _digest_source(source: str) -> bytes:
+    return blake2b(re.sub("[\r\n]", " ", source).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from es_simhash.errors import IncompleteSearchError, shorten
-from es_simhash.removal.may_delete import is_unreadable, state_of
+from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.protocol import Call, Flow, Key, status_of
 from es_simhash.transport.retry_flow import Patience, ask, is_passing
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
 from es_simhash.writes.operations import Operation, Outcome, Refusal
+
+Version: TypeAlias = tuple[int, int]
+"""``_seq_no`` and ``_primary_term``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +56,33 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
     return found
 
 
-def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Deletion]) -> Flow[None]:
+def read_planned(
+    documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
+) -> Flow[dict[Key, Mapping[str, Any]]]:
+    """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
+    items = yield from read_documents([each.key for each in documents], source=source)
+    has_source = set(source)
+    written = [each.key for each in documents if each.key not in has_source and is_written(each, items[each.key])]
+    return items | (yield from read_documents(written, source=written))
+
+
+def delete_documents(versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> Flow[None]:
     """
-    Delete *documents*, each only in the planned version; note each outcome in *done* as soon as it is known.
+    Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
     Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
     server cannot be reached, or does not answer, in all attempts.
     """
-    waiting = list(documents)
+    waiting = list(versions)
     patience = Patience()
     while waiting:
-        failure, outcomes = yield from _send(waiting)
-        unsure = []
-        for document, outcome in zip(waiting, outcomes, strict=True):
+        failure, outcomes = yield from _send({key: versions[key] for key in waiting})
+        unsure = {}
+        for key, outcome in zip(waiting, outcomes, strict=True):
             if outcome is not None and outcome.is_done:
-                done[document.key] = Deletion(is_deleted=True)
+                done[key] = Deletion(is_deleted=True)
             else:
-                unsure.append((document, outcome))
-        waiting = yield from _judge(unsure, done)
+                unsure[key] = outcome
+        waiting = yield from _judge(unsure, versions, done)
         if waiting and patience.is_spent:
             if failure is not None:
                 raise failure
@@ -78,41 +91,41 @@ def delete_documents(documents: Sequence[PlannedDocument], done: dict[Key, Delet
             yield patience.wait()
 
 
-def _send(documents: Sequence[PlannedDocument]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
+def _send(versions: Mapping[Key, Version]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
     """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
     try:
-        versions = [{"if_seq_no": each.seq_no, "if_primary_term": each.primary_term} for each in documents]
-        headers = [each.key.header() | version for each, version in zip(documents, versions, strict=True)]
+        headers = [
+            key.header() | {"if_seq_no": number, "if_primary_term": term} for key, (number, term) in versions.items()
+        ]
         return None, (yield from send_bulk([Operation("delete", header) for header in headers]))
     except Exception as error:
         if status_of(error) is not None and not is_passing(error):
             raise
-        return error, [None] * len(documents)
+        return error, [None] * len(versions)
 
 
 def _judge(
-    unsure: Sequence[tuple[PlannedDocument, Outcome | None]], done: dict[Key, Deletion]
-) -> Flow[list[PlannedDocument]]:
+    unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
+) -> Flow[list[Key]]:
     """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
     again = []
-    items = yield from read_documents([document.key for document, _ in unsure])
-    for document, outcome in unsure:
-        state = state_of(document, items[document.key])
-        if state == "unreadable":
-            reason = str(items[document.key]["error"])
+    items = yield from read_documents(list(unsure))
+    for key, outcome in unsure.items():
+        item = items[key]
+        if is_unreadable(item):
             raise IncompleteSearchError(
-                f"whether document {shorten(document.id)} was deleted could not be read: run the same command again",
-                reasons=(reason,),
+                f"whether document {shorten(key.id)} was deleted could not be read: run the same command again",
+                reasons=(str(item["error"]),),
             )
-        if state in ("missing", "no_index"):
-            done[document.key] = Deletion(is_deleted=True)
-        elif state == "changed":
-            done[document.key] = Deletion(is_deleted=False)
+        if not item.get("found"):
+            done[key] = Deletion(is_deleted=True)
+        elif version_of(item) != versions[key]:
+            done[key] = Deletion(is_deleted=False)
         else:
             refusal = None if outcome is None else outcome.error
-            done[document.key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
+            done[key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
             if outcome is None or outcome.status in (MISSING, CONFLICT) or is_passing(outcome.status):
-                again.append(document)
+                again.append(key)
     return again
 
 

@@ -125,3 +125,21 @@ def refuse_archive_name(archive: FilePath, plan: FilePath) -> None:
         raise InvalidInputError(f"{archive} is the plan: give the archive another name")
     if not archive.is_file():
         raise InvalidInputError(f"{archive} is no regular file, so it keeps nothing: give the archive another name")
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: it has documents in it."""
+    return os.open(path, flags, 0o600)
+
+
+def lock(file: object) -> bool:
+    """Return whether this process alone writes to *file* from now on."""
+    try:
+        import fcntl  # noqa: PLC0415 -- not on every system
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
+    except OSError:
+        return False
+    return True

@@ -72,7 +72,7 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     known: dict[_Place, list[Removed]] = {}
     ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
     for path in archives:
-        for line in read_archive(path, allow_cut=True):
+        for line in read_archive(path, allow_cut=True, again=ends[str(path)].again):
             stays = line.canonical
             distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
             where = (line.id, line.index, stays.id, stays.index, line.at, str(path))

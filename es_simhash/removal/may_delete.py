@@ -1,8 +1,9 @@
 """
 Whether a document may be deleted: the whole judgement. Pure: callers read the documents, ``delete_flow`` alone deletes.
 
-For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical. At the apply,
-:func:`judge_removal` compares both with the versions planned. :class:`Guards` say how many documents may go at all.
+For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical, and notes a digest of what
+decided. At the apply, :func:`judge_removal` compares the digests with those of the present documents. :class:`Guards`
+say how many documents may go at all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import blake2b
 from itertools import groupby
+from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from es_simhash.arguments import check_number
@@ -59,7 +62,8 @@ class Comparer:
     """
     Compares documents as they are now.
     *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
-    *bound*: the smallest similarity of a duplicate to its canonical; ``None`` compares no texts, only fingerprints.
+    *decided_by* (by index name): fields whose values, whole, are digested. *bound*: the smallest similarity of a
+    duplicate to its canonical; ``None`` compares no texts, only fingerprints.
     *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
     """
 
@@ -67,6 +71,7 @@ class Comparer:
     schemes: Mapping[str, Scheme]
     prefix: str
     bound: float | None
+    decided_by: Mapping[str, Sequence[str]]
     shown: Sequence[str] = ()
     max_field_chars: int = 10_000
     measure: PairMeasure = WORD_SHINGLES
@@ -74,8 +79,8 @@ class Comparer:
 
     @property
     def source_fields(self) -> list[str]:
-        texts = (name for fields in self.text_fields.values() for name in fields)
-        return sorted({*texts, *self.shown, f"{self.prefix}.fingerprint"})
+        names = (name for each in (self.text_fields, self.decided_by) for fields in each.values() for name in fields)
+        return sorted({*names, *self.shown, f"{self.prefix}.fingerprint"})
 
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
         """
@@ -129,8 +134,8 @@ class Comparer:
         if self.bound is None and (left_out := self._judge_fingerprint(row, source, text)) is not None:
             return left_out
         values, cut = self._values(source, fields)
-        planned = PlannedDocument(row.id, row.index, row.routing, item["_seq_no"], item["_primary_term"], values, cut)
-        return _Read(planned, text)
+        digest = digest_of(source, self.decided_by[row.index])
+        return _Read(PlannedDocument(row.id, row.index, row.routing, *version_of(item), digest, values, cut), text)
 
     def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
         """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""
@@ -158,8 +163,24 @@ class Comparer:
         return values, tuple(cut)
 
 
+def digest_of(source: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return the digest of the values of *fields*; an array of one value is that value, and a null is none."""
+    values = {name: [each for each in read_values(source, name) if each is not None] for name in fields}
+    return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def version_of(item: Mapping[str, Any]) -> tuple[int, int]:
+    """Return sequence number and primary term of a document that was read, or of a hit."""
+    return item["_seq_no"], item["_primary_term"]
+
+
+def is_written(planned: PlannedDocument, item: Mapping[str, Any]) -> bool:
+    """Return whether the document *planned* is there in another version: only then is its source needed."""
+    return bool(item.get("found")) and version_of(item) != planned.version
+
+
 State = Literal["same", "changed", "missing", "no_index", "unreadable"]
-"""What became of a document: the planned version, another version, no such document, no such index, or not known."""
+"""What became of a document: as planned in all that decided, changed in it, not there, no such index, or not known."""
 
 LineVerdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
 """What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
@@ -173,20 +194,37 @@ def is_unreadable(item: Mapping[str, Any]) -> bool:
     return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
 
 
-def state_of(planned: PlannedDocument, item: Mapping[str, Any]) -> State:
-    """Return what became of the document *planned*; *item* is its item of a multi-get."""
+def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapping[str, Sequence[str]]) -> State:
+    """Return what became of the document *planned*; *item* of a multi-get has the source if it *is_written*."""
     if "error" in item:
         return "unreadable" if is_unreadable(item) else "no_index"
     if not item.get("found"):
         return "missing"
-    return "same" if (item["_seq_no"], item["_primary_term"]) == planned.version else "changed"
+    if not is_written(planned, item):
+        return "same"
+    if item.get("_routing") != planned.routing:
+        return "changed"  # another document, which its shard keeps under the same id
+    source = item.get("_source") or {}
+    if isinstance(source, str):
+        source = json.loads(source, parse_int=_read_int)
+    return "same" if digest_of(source, decided_by[planned.index]) == planned.digest else "changed"
+
+
+def _read_int(text: str) -> int | str:
+    return int(text) if len(text) <= 4_300 else text  # Python refuses to read the longest
 
 
 def judge_removal(
-    removal: PlannedRemoval, document: Mapping[str, Any], canonical: Mapping[str, Any], *, is_archived: bool
+    removal: PlannedRemoval,
+    document: Mapping[str, Any],
+    canonical: Mapping[str, Any],
+    decided_by: Mapping[str, Sequence[str]],
+    *,
+    is_archived: bool,
 ) -> LineVerdict:
-    """Return what is to be done with a line; *is_archived*: an earlier run with this archive archived it."""
-    goes, stays = state_of(removal.document, document), state_of(removal.canonical, canonical)
+    """Return what is to be done with a line; *is_archived*: this archive has the document from an earlier attempt."""
+    goes = state_of(removal.document, document, decided_by)
+    stays = state_of(removal.canonical, canonical, decided_by)
     if "unreadable" in (goes, stays):
         return "unreadable"
     if "no_index" in (goes, stays):
@@ -202,6 +240,8 @@ def judge_removal(
 
 DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
+MAX_SHARE = "--max-share "
+"""What allows a larger share on the command line, before the number."""
 
 
 def check_max_share(share: Any) -> float:
@@ -279,13 +319,15 @@ class Guards(Record):
             raise ValueError(f"'guards' cannot be read ({error!r})") from error
 
 
-def refuse_excess(
-    excess: list[Excess], advice: str = "see whether these are duplicates, and allow it with a larger max_share"
-) -> None:
+def refusal(excess: Sequence[Excess], option: str = "max_share=") -> str:
+    """Return, for people, why a removal is refused, and what allows it, in the words of who gives *option*."""
+    more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
+    needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
+    advice = f"see whether these are duplicates, and allow it with {option}{min(1.0, ceil(needed * 1_000) / 1_000):g}"
+    return f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}"
+
+
+def refuse_excess(excess: Sequence[Excess]) -> None:
     """Raise GuardRailError if there is any excess."""
     if excess:
-        more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
-        raise GuardRailError(
-            f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}",
-            excess=tuple(excess),
-        )
+        raise GuardRailError(refusal(excess), excess=tuple(excess))

@@ -1,8 +1,8 @@
 """
 The plan of removal, a file of JSON Lines: written whole or not at all, and checked whole before it is used.
 
-    {"format": "es-simhash-plan", "version": 1, "at", "index_uuids", "prefix", "grouping", "count", "guards"}
-    {"id", "index", "routing", "seq_no", "primary_term", "fields", "canonical", "distance", "similarity", ...}
+    {"format": "es-simhash-plan", "version": 2, "at", "index_uuids", "prefix", "grouping", "decided_by", "count", ...}
+    {"id", "index", "routing", "seq_no", "primary_term", "digest", "fields", "canonical", "distance", ...}
     {"sha256"}
 
 The smallest similarity is first; in a plan by distance alone, the largest distance. The last line has the
@@ -28,11 +28,11 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.actions import FORMAT
 from es_simhash.record import Record
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
-from es_simhash.removal.may_delete import Guards
+from es_simhash.removal.may_delete import Excess, Guards
 from es_simhash.removal.records import PlannedRemoval, take
 from es_simhash.transport.protocol import Key
 
-VERSION = 1
+VERSION = 2
 AGAIN = "make the plan again"
 DIGEST = 16
 
@@ -43,11 +43,12 @@ class PlanHeader(Record):
     The first line of a plan.
     *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
     the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
-    It is empty in a plan of an earlier version, in one that Spark made, and for date math.
+    It is empty in a plan that Spark made, and for date math. *decided_by*: the fields of each index that the digests of
+    documents are made of. *filter*: the queries that every document that goes must match.
     """
 
-    _NAMES = "at index_uuids view prefix grouping count guards"
-    _OPTIONAL = "view"
+    _NAMES = "at index_uuids view prefix grouping decided_by filter count guards"
+    _OPTIONAL = "view filter"
 
     index_uuids: Mapping[str, str]
     prefix: str
@@ -56,6 +57,18 @@ class PlanHeader(Record):
     guards: Guards = field(default_factory=Guards)
     at: str = ""
     view: tuple[str, ...] = ()
+    decided_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    filter: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def has_view(self) -> bool:
+        """Whether it was made for other names than those of its indices; they may show a part of these only."""
+        return not self.index_uuids.keys() >= set(self.view)
+
+    @property
+    def excess(self) -> list[Excess]:
+        """The shares that are too large by the numbers of the plan."""
+        return self.guards.find_excess(self.count)
 
     @property
     def is_by_containment(self) -> bool:
@@ -65,7 +78,7 @@ class PlanHeader(Record):
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
         """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
-        uuids = take(plain, "index_uuids", dict)
+        uuids, decided_by = take(plain, "index_uuids", dict), take(plain, "decided_by", dict)
         return cls(
             {name: take(uuids, name, str) for name in uuids},
             take(plain, "prefix", str),
@@ -74,6 +87,8 @@ class PlanHeader(Record):
             Guards.from_dict(take(plain, "guards", dict)),
             str(plain.get("at") or ""),
             tuple(map(str, take(plain, "view", list, type(None)) or ())),
+            {name: tuple(map(str, take(decided_by, name, list))) for name in uuids},
+            tuple(take({"filter": each}, "filter", dict) for each in take(plain, "filter", list, type(None)) or ()),
         )
 
 
@@ -241,6 +256,8 @@ def _parse_header(line: bytes, path: Path) -> PlanHeader:
     plain = _read_object(line)
     if plain is None or plain.get("format") != FORMAT:
         raise InvalidInputError(f"{path} is not a plan of removal: give a file that es-simhash plan has made")
+    if plain.get("version") == 1:
+        raise InvalidInputError(f"{path} was made by an earlier version: plan again")
     if plain.get("version") != VERSION:
         raise InvalidInputError(
             f"{path} is a plan of version {shorten(plain.get('version'))}, and this program reads version {VERSION}: "

@@ -1,8 +1,9 @@
 """
 Plans a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
 
-Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical,
-and both versions are noted, so that ``apply_flow`` can see whether the plan still fits. ``may_delete`` judges.
+Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical, and a
+digest of what decided is noted of both, so that ``apply_flow`` can see whether the plan still fits. ``may_delete``
+judges.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
@@ -32,7 +34,6 @@ from es_simhash.removal.may_delete import (
     Judged,
     PairMeasure,
     Share,
-    refuse_excess,
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_options import PlanOptions
@@ -91,9 +92,9 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
     Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search. Raises GuardRailError if a larger share would be
-    removed than is allowed, and IncompleteSearchError if not every document could be read, or an index was replaced
-    meanwhile; then no file is written.
+    multi-get, and with a filter or a protected field also a search. A larger share than is allowed is only noted: the
+    guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an index was
+    replaced meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
@@ -118,17 +119,20 @@ def plan_removal(
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
-        refuse_excess(guards.find_excess(len(order)))
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
         # Date math means other indices tomorrow.
         view = () if "<" in index_key(index) else tuple(local_names(index))
-        header = PlanHeader(uuids, context.prefix, recorded, guards=guards, at=(yield Compute(now)), view=view)
+        at = yield Compute(now)
+        decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
+        filters = tuple(check_filter(options.filter))
+        header = PlanHeader(uuids, context.prefix, recorded, len(order), guards, at, view, decided_by, filters)
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out)
+    excess = tuple(header.excess)
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess)
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
@@ -152,7 +156,36 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
 
         measure = ContainmentMeasure()
     reason: Reason = "similarity" if options.contained is None else "contained"
-    return Comparer(text_fields, schemes, context.prefix, bound, shown, options.max_field_chars, measure, reason)
+    decided_by = {
+        name: decisive_fields(resolved.mappings[name], text_fields.get(name, ()), grouping, options.protect)
+        for name in resolved.each
+    }
+    if bound is None:
+        decided_by = {name: [*fields, Fields(context.prefix).fingerprint] for name, fields in decided_by.items()}
+    prefix, longest = context.prefix, options.max_field_chars
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, measure, reason)
+
+
+def decisive_fields(
+    mapping: Mapping[str, Any], text_fields: Sequence[str], grouping: Grouping, protect: str | None
+) -> list[str]:
+    """Return the fields of ``_source`` that decide about a document of an index with *mapping*, none twice."""
+    used = [key.field for key in grouping.keys if key.field]
+    used += [each for each in (grouping.per, grouping.within and grouping.within.field, protect) if each]
+    copies = list(_copies(mapping, ""))
+    names = list(text_fields)
+    for path in (MappedField.find(mapping, field).path for field in used):
+        names += [path, *(source for source, target in copies if target in used or target == path)]
+    return list(dict.fromkeys(names))
+
+
+def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """Yield each field with ``copy_to``, whose values are not in ``_source`` under the name that they are read by."""
+    for name, node in (mapping.get("properties") or {}).items():
+        targets = node.get("copy_to") or ()
+        for target in [targets] if isinstance(targets, str) else targets:
+            yield path + name, target
+        yield from _copies(node, f"{path}{name}.")
 
 
 class _Planning:

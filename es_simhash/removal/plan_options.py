@@ -46,7 +46,8 @@ class PlanOptions:
         limit:
             Largest number of removals; the most similar are taken.
         max_share:
-            Largest share of all documents that may be removed, 0 to 1.
+            Largest share of all documents that :meth:`apply_removal` may remove, 0 to 1. A plan beyond it is made,
+            and its ``excess`` says what will be refused.
         protect:
             Keyword field: of the documents with any one value of it no larger share may be removed either.
         show:
@@ -69,13 +70,13 @@ class PlanOptions:
         DEFAULT_MAX_SHARE,
         lambda _, share: check_max_share(share),
         "SHARE",
-        f"Refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
+        f"Let apply refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
     )
     protect: str | None = option(
         None,
         check_field,
         "FIELD",
-        "Refuse to remove a larger share of the documents with any one value of this keyword field.",
+        "Let apply refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
     show: Sequence[str] = option(
         (), _check_shown, "FIELDS", "Show these fields in the plan, separated by commas. Repeatable."

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from es_simhash.record import Record
 from es_simhash.transport.protocol import Key
+
+if TYPE_CHECKING:
+    from es_simhash.removal.may_delete import Excess
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)
@@ -28,7 +31,10 @@ def add_detail(sentence: str, detail: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDocument(Record):
-    """A document of a plan, as it was then; *fields* are values to show, *cut* names those that are shortened."""
+    """
+    A document of a plan, as it was then; *fields* are values to show, *cut* names those that are shortened.
+    *digest* is that of the fields that decided; another version with the same digest is the document that was planned.
+    """
 
     _OPTIONAL = "cut"
 
@@ -37,6 +43,7 @@ class PlannedDocument(Record):
     routing: str | None
     seq_no: int
     primary_term: int
+    digest: str
     fields: Mapping[str, Any] = field(default_factory=dict, compare=False)
     cut: tuple[str, ...] = field(default=(), compare=False)
 
@@ -59,6 +66,7 @@ class PlannedDocument(Record):
             take(plain, "routing", str, type(None)),
             take(plain, "seq_no", int),
             take(plain, "primary_term", int),
+            take(plain, "digest", str),
             take(plain, "fields", dict),
             tuple(map(str, plain.get("cut") or ())),
         )
@@ -124,7 +132,8 @@ class Archived:
     *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO 8601.
     *together*: names of the indices that were planned together, if several. *view*: the names that the plan was made
     for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines.
-    *approved*: who decided about the plan, and why; ``None`` if there were no decisions.
+    *approved*: who decided about the plan, and why; ``None`` if there were no decisions. *again*: an earlier line of
+    the archive has the document as it was before; only the last one counts.
     """
 
     index: str
@@ -137,6 +146,7 @@ class Archived:
     together: tuple[str, ...] = ()
     view: tuple[str, ...] = ()
     approved: tuple[str, str] | None = None
+    again: bool = False
 
     @property
     def key(self) -> Key:
@@ -159,9 +169,9 @@ AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"
 """Kinds of what the same command may still do, given again."""
 
 _SENTENCES: dict[str, str] = {
-    "changed": "it was changed after the plan was made",
+    "changed": "its text, or a field that decided, was changed after the plan was made",
     "missing": "it is gone already, and this archive does not hold it",
-    "canonical_changed": "its canonical was changed after it was compared",
+    "canonical_changed": "the text of its canonical, or a field that decided, was changed after the plan was made",
     "canonical_missing": "its canonical was deleted",
     "index_replaced": "its index was deleted, or replaced by another of that name",
     "conflict": "others kept changing it",
@@ -282,6 +292,8 @@ class RemovalPlan:
             changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
             present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
             ``"common"``: it shares passages with very many documents, and was not compared with all of them.
+        excess:
+            Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
     """
 
     path: str
@@ -290,6 +302,7 @@ class RemovalPlan:
     documents: int
     duplicates: int
     left_out: Mapping[str, int] = field(default_factory=dict)
+    excess: tuple[Excess, ...] = ()
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -99,12 +99,12 @@ def restore(
 
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
-    """Return the lines of all archives, each of which was read to its end."""
-    for path in archives:
-        found = check_archive(path, allow_cut=True)
+    """Return the last line of each document, of all archives, each of which was read to its end."""
+    checked = [(path, check_archive(path, allow_cut=True)) for path in archives]
+    for path, found in checked:
         if found.is_cut:
             warnings.warn(f"the end of {path} was cut off: {cut_sentence(found)}", stacklevel=2)
-    return (line for path in archives for line in read_archive(path, allow_cut=True))
+    return (line for path, found in checked for line in read_archive(path, allow_cut=True, again=found.again))
 
 
 def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
+from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
@@ -150,6 +151,7 @@ class Review:
             "grouping": dict(header.grouping),
             "max_share": header.guards.max_share,
             "protect": header.guards.protect,
+            "excess": [asdict(each) for each in header.excess],
             **self.summary.to_dict(),
         }
 
@@ -164,6 +166,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "indices": ", ".join(header.index_uuids),
         "grouping": _describe_grouping(header.grouping),
         "guard rail": limit + (f", and of each value of {guards.protect}" if guards.protect else ""),
+        **({"apply will refuse this": refusal(header.excess, MAX_SHARE)} if header.excess else {}),
         "SHA-256": plan.sha256,
     }
 

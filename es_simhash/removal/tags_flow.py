@@ -21,9 +21,9 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
-from es_simhash.removal.delete_flow import read_documents
+from es_simhash.removal.delete_flow import read_planned
 from es_simhash.removal.may_delete import state_of
-from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
 from es_simhash.removal.plan_flow import candidates, plan_removal
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
@@ -90,7 +90,7 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
             while lines := (yield Compute(next, (batches, ()))):
                 records = [DuplicateResult.of(line, "would tag") for line in lines] if dry_run else None
                 if records is None:
-                    records = yield from _tag(lines, context.prefix)
+                    records = yield from _tag(lines, plan.header)
                 tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
                 for record in records:
                     yield Emit(record)
@@ -106,19 +106,20 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
         yield from refresh(index)
 
 
-def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateResult]]:
+def _tag(lines: Sequence[PlannedRemoval], header: PlanHeader) -> Flow[list[DuplicateResult]]:
     """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
-    items = yield from read_documents([each.canonical.key for each in lines])
+    prefix, decided_by = header.prefix, header.decided_by
+    items = yield from read_planned([each.canonical for each in lines])
     wanted = {each.document.key: each for each in lines}
     kept: dict[Key, DuplicateKind] = {}
     for each in lines:
-        state = state_of(each.canonical, items[each.canonical.key])
+        state = state_of(each.canonical, items[each.canonical.key], decided_by)
         if state != "same":
             kept[each.document.key] = _KINDS[state]
 
     def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         line = wanted[key]
-        if state_of(line.document, found) != "same":
+        if state_of(line.document, found, decided_by) != "same":
             kept[key] = "changed"
             return None
         own = found.get("_source", {}).get(prefix) or {}
@@ -126,7 +127,8 @@ def _tag(lines: Sequence[PlannedRemoval], prefix: str) -> Flow[list[DuplicateRes
         return None if own.get(CONTAINED_IN) == container else ("update", {"doc": {prefix: {CONTAINED_IN: container}}})
 
     places = [key for key in wanted if key not in kept]
-    outcomes = yield from rewrite(places, change, source=[prefix])
+    fields = {name for each in decided_by.values() for name in each}
+    outcomes = yield from rewrite(places, change, source=sorted({prefix, *fields}))
     done = dict(zip(places, outcomes, strict=True))
     records = []
     for each in lines:

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, functions as sql
 
-from es_simhash.arguments import FilePath, check_output
+from es_simhash.arguments import FilePath, check_fields, check_output
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
-from es_simhash.errors import IncompleteSearchError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.groups.rule import Grouping, Rule
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE, Guards, check_max_share, refuse_excess
+from es_simhash.removal.may_delete import (
+    DEFAULT_MAX_SHARE,
+    Guards,
+    LeftOut,
+    check_max_share,
+    digest_of,
+    is_written,
+)
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_flow import count_shares, read_uuids
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
-from es_simhash.transport.protocol import Flow
-from es_simhash.transport.retry_flow import now
+from es_simhash.transport.protocol import Call, Flow, Key
+from es_simhash.transport.retry_flow import ask as retried, now
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")
 # Characters of a text that the plan shows.
 SHOWN = 10_000
+BATCH = 500
 
 
 def plan_removal(
@@ -40,6 +51,7 @@ def plan_removal(
     rule: Rule = "star",
     verify: float = DEFAULT_SIMILARITY,
     canonical: Sequence[str] = (),
+    fields: Sequence[str] | None = None,
     max_share: float = DEFAULT_MAX_SHARE,
     prefix: str = DEFAULT_PREFIX,
     checkpoints: FilePath | None = None,
@@ -47,9 +59,9 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates in *df* to the file *path*, and return what it contains.
 
-    Each duplicate whose text is similar to that of its canonical gets a line, with the versions that both had when
-    they were read: ``apply_removal`` deletes only those that nobody has changed since. The driver writes the file, some
-    30 bytes of memory for each line.
+    Each duplicate whose text is similar to that of its canonical gets a line, if both still have the versions that
+    *df* has. ``apply_removal`` deletes only those whose deciding fields nobody has changed since. The driver reads
+    these fields, and writes the file: some 30 bytes of memory, and two documents read, for each line.
 
     Args:
         df:
@@ -62,6 +74,9 @@ def plan_removal(
             documents they hold.
         text:
             Name of the column of texts.
+        fields:
+            Fields of the documents that decided: a change of their values voids a line of the plan. By default those
+            with the names of *text* and *canonical*; name them where a column is made of other fields.
         max_distance:
             Largest distance of neighbours in bits, inclusive, 0 to 64.
         rule:
@@ -71,7 +86,7 @@ def plan_removal(
         canonical:
             Columns that decide which document stays, as for :func:`groups`.
         max_share:
-            Largest share of the documents that the plan may remove, 0 to 1.
+            Largest share of the documents that ``apply_removal`` may remove, 0 to 1.
         prefix:
             Name of the object that holds the fields in the index.
         checkpoints:
@@ -79,13 +94,15 @@ def plan_removal(
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
-        InvalidInputError: If an argument cannot be used, a column is missing, or an id is not the only one.
-        GuardRailError: If a larger share would be removed than is allowed; then there is no file.
+        InvalidInputError: If an argument cannot be used, a column is missing, an id is not the only one, or a document
+            has none of the fields that decided.
         IncompleteSearchError: If an index does not exist, or was replaced meanwhile.
     """
     check_output("path", path)
     Fields(prefix)
     bound, share = check_verify(verify), check_max_share(max_share)
+    named = None if fields is None else check_fields("fields", fields)
+    decisive, needed = named or tuple(dict.fromkeys([text, *canonical])), named or (text,)
     for name in (*_VERSION, "fingerprint"):
         check_column(df, "df", name)
     check_text(df, "text", text)
@@ -111,23 +128,22 @@ def plan_removal(
         checkpoints=checkpoints,
     )
     with PlanWriter(path) as writer:
-        found = left_out = 0
-        for removal in _removals(_compared(documents, grouped), text, bound):
-            found += 1
-            if removal is None:
-                left_out += 1
-            else:
-                writer.add(removal)
+        left_out = Counter[str]()
+        for removals in _in_batches(_removals(_compared(documents, grouped), text, bound)):
+            for removal in ask(_with_digests(removals, decisive, needed)):
+                if isinstance(removal, PlannedRemoval):
+                    writer.add(removal)
+                else:
+                    left_out[removal] += 1
         order = writer.order()
         guards = ask(count_shares(names, names, Guards(share), {}))
-        refuse_excess(guards.find_excess(len(order)))
         if ask(read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
-        header = PlanHeader(uuids, prefix, grouping.to_dict(), guards=guards, at=now())
+        decided_by = dict.fromkeys(names, tuple(decisive))
+        header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=decided_by)
         sha256 = writer.finish(header, order)
-    return RemovalPlan(
-        str(path), sha256, len(order), guards.documents, found, {"not_similar": left_out} if left_out else {}
-    )
+    found, excess = len(order) + left_out.total(), tuple(header.excess)
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess)
 
 
 def _compared(documents: DataFrame, grouped: DataFrame) -> DataFrame:
@@ -156,4 +172,46 @@ def _removals(compared: DataFrame, text: str, bound: float) -> Iterator[PlannedR
 
 def _planned(row: Row, text: str) -> PlannedDocument:
     values, cut = {text: row.text[:SHOWN]}, (text,) if len(row.text) > SHOWN else ()
-    return PlannedDocument(row.id, row["index"], row.routing, row.seq_no, row.primary_term, values, cut)
+    return PlannedDocument(row.id, row["index"], row.routing, row.seq_no, row.primary_term, "", values, cut)
+
+
+def _in_batches(lines: Iterator[PlannedRemoval | None]) -> Iterator[list[PlannedRemoval | None]]:
+    while batch := list(islice(lines, BATCH)):
+        yield batch
+
+
+def _with_digests(
+    lines: Sequence[PlannedRemoval | None], fields: Sequence[str], needed: Sequence[str]
+) -> Flow[list[PlannedRemoval | LeftOut]]:
+    """Return each line with the digests of its documents, or why it is left out; ``None`` is a text not similar."""
+    documents = {each.key: each for line in lines if line is not None for each in (line.document, line.canonical)}
+    items: Mapping[Key, Mapping[str, Any]] = {}
+    if documents:
+        docs = [{**key.header(), "_source": list(fields)} for key in documents]
+        items = dict(zip(documents, (yield from retried(Call("mget", {"body": {"docs": docs}})))["docs"], strict=True))
+    found: list[PlannedRemoval | LeftOut] = []
+    for line in lines:
+        pair = [] if line is None else [line.document, line.canonical]
+        if line is None:
+            found.append("not_similar")
+        elif any("error" in items[each.key] for each in pair):
+            found.append("unreadable")
+        elif any(not items[each.key].get("found") or is_written(each, items[each.key]) for each in pair):
+            found.append("changed")
+        else:
+            document, canonical = (_digested(each, items[each.key], fields, needed) for each in pair)
+            found.append(replace(line, document=document, canonical=canonical))
+    return found
+
+
+def _digested(
+    document: PlannedDocument, item: Mapping[str, Any], fields: Sequence[str], needed: Sequence[str]
+) -> PlannedDocument:
+    """Return *document* with its digest, which must have a value of *needed*: else its text is made of other fields."""
+    source = item.get("_source") or {}
+    if not any(read_values(source, name) for name in needed):
+        raise InvalidInputError(
+            f"document {shorten(document.id)} has no field {' or '.join(needed)}: name in fields what the columns of "
+            "text and canonical are made of"
+        )
+    return replace(document, digest=digest_of(source, fields))

@@ -257,13 +257,28 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     result = run("plan", grouped, "--out", plan, *options)
     assert result.exit_code == 0, result.output
     assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
+    assert "refuse" not in result.stdout + run("review", plan).stdout
+    result = run("plan", grouped, "--out", plan, "--verify", 0.5)
+    said = "apply will refuse this: 2 of 4 documents of the index would be removed, more than the share of 0.2: "
+    for shown in (result, run("review", plan)):
+        assert (shown.exit_code, said in " ".join(shown.stdout.split()), "--max-share 0.5" in shown.stdout) == (
+            0,
+            True,
+            True,
+        )
+    [made] = lines(run("plan", grouped, "--out", plan, "--verify", 0.5, "--json"))
+    excess = [{"share": {"removals": 2, "documents": 4}, "max_share": 0.2, "field": None, "value": None}]
+    assert made["excess"] == json.loads(run("review", plan, "--json").stdout)["excess"] == excess
     [made] = lines(run("plan", grouped, "--out", plan, *options, "--limit", 1, "--json"))
     assert (made["count"], made["left_out"]) == (1, {"limit": 1})
     assert run("plan", grouped, "--out", plan, *options).exit_code == 0
     server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
     shown = run("apply", plan, "--archive", archive)
     assert f"1 document of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
-    assert f"error: {grouped}/c would be kept: it was changed after the plan was made" in shown.stderr
+    assert (
+        f"error: {grouped}/c would be kept: its text, or a field that decided, was changed after the plan"
+        in shown.stderr
+    )
     assert "1 line would not be carried out (changed 1): plan again for what was changed" in shown.stderr
     plain = run("apply", plan, "--archive", archive, "--json")
     assert (shown.exit_code, plain.exit_code) == (1, 1)
@@ -300,7 +315,9 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     failed(run(*command), "belongs to another plan")
     archive.unlink()
     server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
-    failed(run(*command), "2 of 3 documents", "plan again")
+    failed(run(*command), "2 of 3 documents", "allow it with --max-share 0.667")
+    shown = run(*command, "--max-share", 0.7)
+    assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
     server.remove(grouped)
     shown = run(*command)
     assert shown.exit_code == 1
@@ -316,7 +333,6 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
         ("plan", "INDEX", "--archive", "ARCHIVE"),
         ("apply", "INDEX"),
         ("apply", "INDEX", "--yes"),
-        ("apply", "PLAN", "--archive", "ARCHIVE", "--max-share", 1),
         ("apply", "PLAN", "--archive", "ARCHIVE", "--preset", "near"),
         ("tag",),
         ("tag", "INDEX", "--max-share", 1),

@@ -19,6 +19,11 @@ from tests.client.hostile_values import DEEP, HOSTILE, THING
 LONGEST = 500
 KINDS = {
     "index": "index",
+    "body": "object",
+    "by": "count",
+    "counts": "choice",
+    "similar": "count",
+    "after": "routing",
     "against": "index",
     "text_field": "fields",
     "on_duplicate": "choice",
@@ -216,6 +221,7 @@ FUNCTIONS = {
         "source": "source",
     },
     "build_search_template": {"prefix": "prefix"},
+    "distinct_texts": {"texts": "texts", "preset": "preset", "keep": "choice", "contained": "similarity"},
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
     "estimate_size": {
@@ -312,6 +318,7 @@ def usable(tmp_path):
     """Arguments that can be used, by name."""
     return {
         "index": "news",
+        "body": {},
         "name": "news",
         "id": "1",
         "first": "1",

@@ -266,11 +266,11 @@ def _usable(path: Path, read: Callable[[Path], Any]) -> Any:
 
 def _plan(path: Path) -> bytes:
     """Write a plan, and return its bytes."""
-    documents = [PlannedDocument(id_, "i", None, 1, 1, {"body": "text"}) for id_ in "abc"]
+    documents = [PlannedDocument(id_, "i", None, 1, 1, "", {"body": "text"}) for id_ in "abc"]
     with PlanWriter(path) as writer:
         for each in documents[1:]:
             writer.add(PlannedRemoval(each, documents[0], 2, 0.9))
-        writer.finish(PlanHeader({"i": "u"}, "simhash", {}), writer.order())
+        writer.finish(PlanHeader({"i": "u"}, "simhash", {}, decided_by={"i": ("body",)}), writer.order())
     return path.read_bytes()
 
 

@@ -8,10 +8,10 @@ from es_simhash.ingest.written import Written
 from es_simhash.removal.plan_file import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Restored
 
-DOCUMENT = PlannedDocument("1", "i", None, 1, 1)
+DOCUMENT = PlannedDocument("1", "i", None, 1, 1, "d")
 OWN = [
     ({"_index": "i", "_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0", "at": ""}, "archive"),
-    ({"format": "es-simhash-plan", "version": 1, **PlanHeader({}, "simhash", {}).to_dict()}, "plan"),
+    ({"format": "es-simhash-plan", "version": 2, **PlanHeader({}, "simhash", {}).to_dict()}, "plan"),
     (PlannedRemoval(DOCUMENT, DOCUMENT, 3, None).to_dict(), "plan"),
     ({"file": "f", "line": 1, "id": "1", "action": "tagged", "reason": None, "canonical": "2"}, "report"),
     (Written(0, "1", "i", "written").to_dict(), "report"),

@@ -22,7 +22,7 @@ from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
 from es_simhash.quality.evaluate import plot_report
 from es_simhash.quality.explain_flow import list_features
-from es_simhash.quality.tuning import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
+from es_simhash.quality.tune_flow import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
 
 SENTENCES = [
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",

@@ -57,6 +57,30 @@ def test_a_source_with_line_feeds_stays_on_one_line(tmp_path):
     assert found.source == '{    "a": 1.0 }'
 
 
+def test_a_document_that_was_archived_again(tmp_path):
+    """The last line counts, once, also after a cut; what a first line says for its batch is not lost with it."""
+    path, later = tmp_path / "a", '{"n":\n2}'
+    first = replace(archived(0), together=("news", "old"), view=("latest",))
+    again = replace(archived(0, later), again=True)
+    with ArchiveWriter(path, PLAN) as writer:
+        writer.append([first, archived(1)])
+        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later)) == (True, False)
+        size = path.stat().st_size
+        writer.append([again])
+        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later), len(writer)) == (False, True, 2)
+    with ArchiveWriter(path, PLAN) as writer:
+        assert writer.holds(first.key, later)
+        assert writer.find([first.key])[first.key].again
+    found = check_archive(path)
+    assert (found.lines, dict(found.again)) == (3, {first.key: 1})
+    one, two = read_archive(path, again=found.again)
+    assert (one.id, one.together, one.view) == ("d1", first.together, first.view)
+    assert (two.id, two.source) == ("d0", '{"n": 2}')
+    os.truncate(path, size + 12)
+    with pytest.warns(UserWarning, match="cut off"), ArchiveWriter(path, PLAN) as writer:
+        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later)) == (True, False)
+
+
 def test_an_archive_is_written_on(archive):
     """It knows what it holds, also after it was opened again, and finds it."""
     with ArchiveWriter(archive, PLAN) as writer:

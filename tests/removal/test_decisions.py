@@ -17,7 +17,7 @@ IDS = ["plain", "ü \ud800 \x7f </script>", 'quote"\n', "\u202eevil"]
 
 def document(id_, routing=None):
     """Return a document of a plan."""
-    return PlannedDocument(id_, "news", routing, 1, 1, {"body": "one two"})
+    return PlannedDocument(id_, "news", routing, 1, 1, "", {"body": "one two"})
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def plan(tmp_path):
             protected = ("y",) if n == 0 else ("x",)
             writer.add(PlannedRemoval(document(id_, f"r{n}"), document("stays"), 1, 0.9, protected=protected))
         guards = Guards(0.2, "source", 20, values)
-        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, guards=guards), writer.order())
+        writer.finish(
+            PlanHeader({"news": "uuid"}, "simhash", {}, guards=guards, decided_by={"news": ("body",)}), writer.order()
+        )
     return read_plan(path)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import itertools
 import json
 import random
 import signal
@@ -95,6 +96,46 @@ def test_a_removal_that_is_killed_goes_on(server, index, plan, archive, seed):
     assert output.decode().count("deleted  ") == 2 * COPIES
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
     assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_removal_that_is_killed_while_others_count(server, index, plan, archive, seed):
+    """Each document that is gone is in the archive as it was last, though a counter of it was written all the time."""
+    chance = random.Random(f"counter {seed}")
+    written, numbers = {}, itertools.count(1)
+    is_over = threading.Event()
+
+    def count():
+        while not is_over.is_set():
+            id_, views = chance.choice(ids), next(numbers)
+            answer = server.request(
+                "POST", f"/{index}/_update/{id_}?retry_on_conflict=5", {"doc": {"views": views}}, missing_ok=True
+            )
+            if answer and answer.get("result") == "updated":
+                written[id_] = views
+
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        fill(server, index, simhash, copies(COPIES))
+        ids = [id_ for id_ in sources(server, index) if id_ not in "ar"]
+        simhash.plan_removal(index, plan, **ALL)
+        writer = threading.Thread(target=count)
+        writer.start()
+        try:
+            for _ in range(3):
+                kill_at_random(start(server, plan, archive), chance)
+        finally:
+            is_over.set()
+            writer.join()
+        kept, now = salvage(archive), sources(server, index)
+        assert {"a", "r"} <= now.keys()
+        for id_ in set(ids) - now.keys():
+            assert kept[id_].get("views") == written.get(id_), id_
+        assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+        assert {id_: source.get("views") for id_, source in sources(server, index).items() if id_ not in "ar"} == {
+            id_: written.get(id_) for id_ in ids
+        }
 
 
 def run_at_once(*jobs):

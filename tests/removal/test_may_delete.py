@@ -48,7 +48,8 @@ def test_few_texts_are_prepared_at_once():
         for id_, row in rows.items()
     }
     measure = Measure()
-    comparer = Comparer({"news": ["body"]}, {"news": get_scheme()}, "simhash", 0.8, measure=measure)
+    decided_by = {"news": ["body"]}
+    comparer = Comparer({"news": ["body"]}, {"news": get_scheme()}, "simhash", 0.8, decided_by, measure=measure)
     pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("b1", "b"), ("a1", "lost")]
     judged = comparer.compare([(rows[one], rows[other], 3) for one, other in pairs], items)
     found = [each if isinstance(each, str) else (each.document.id, each.canonical.id) for each in judged]

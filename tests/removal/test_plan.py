@@ -16,13 +16,21 @@ from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.review import Review
 
-HEADER = PlanHeader({"news": "u1"}, "simhash", {"rule": "star"}, guards=Guards(0.2, "source", 9, {"x": Share(1, 7)}))
+HEADER = PlanHeader(
+    {"news": "u1"},
+    "simhash",
+    {"rule": "star"},
+    guards=Guards(0.2, "source", 9, {"x": Share(1, 7)}),
+    view=("latest",),
+    decided_by={"news": ("body", "source")},
+    filter=({"term": {"lang": "en"}},),
+)
 
 
 def removal(number, similarity=0.9, distance=3, text="text"):
     """Return a line of a plan."""
-    document = PlannedDocument(f"d{number}", "news", None, number, 1, {"body": text}, ("body",))
-    canonical = PlannedDocument("c", "news", "r", 1, 2, {"body": text})
+    document = PlannedDocument(f"d{number}", "news", None, number, 1, f"digest {number}", {"body": text}, ("body",))
+    canonical = PlannedDocument("c", "news", "r", 1, 2, "digest", {"body": text})
     return PlannedRemoval(document, canonical, distance, similarity)
 
 
@@ -55,7 +63,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
     assert found[0].document.cut == ("body",)
     assert [each.name for each in tmp_path.iterdir()] == ["plan.jsonl"]
     first = json.loads(path.read_bytes().splitlines()[0])
-    assert (first["format"], first["version"], first["count"]) == ("es-simhash-plan", 1, 4)
+    assert (first["format"], first["version"], first["count"]) == ("es-simhash-plan", 2, 4)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 9])
@@ -118,8 +126,9 @@ def test_a_plan_that_was_changed_is_refused_at_every_byte(plan):
         (b"", "is empty"),
         (b"hello\n", "not a plan"),
         (b"[1]\n" * 3, "not a plan"),
-        (b'{"format": "es-simhash-plan", "version": 2}\n{"sha256": ""}\n', "version 2"),
-        (b'{"format": "es-simhash-plan", "version": 1}\n{"sha256": ""}\n', "line 1"),
+        (b'{"format": "es-simhash-plan", "version": 3}\n{"sha256": ""}\n', "version 3"),
+        (b'{"format": "es-simhash-plan", "version": 1}\n{"sha256": ""}\n', "made by an earlier version: plan again$"),
+        (b'{"format": "es-simhash-plan", "version": 2}\n{"sha256": ""}\n', "line 1"),
         (gzip.compress(b"x", mtime=0), "not a plan"),
         (b"[" * 100_000, "not a plan"),
     ],

@@ -9,6 +9,7 @@ import pytest
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.removal import apply_flow as apply_module, decisions as decisions_module
 from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.review import describe
 from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
 from tests.servers.support import ONE_SHARD, put, send_lines
 
@@ -144,36 +145,45 @@ def test_a_plan_at_any_distance_leaves_the_grouping_alone(server, index, simhash
     assert read_plan(plan).header.grouping["max_distance"] == 10
 
 
+def shares(error):
+    """Return what *error*, or a plan, says of shares that are too large: value, removals, documents."""
+    return {(each.value, each.share.removals, each.share.documents) for each in error.excess}
+
+
 def test_guard_rails(server, index, simhash, plan, archive):
-    """By the whole index, and by each value of a field: when planning, and again when applying."""
+    """By the whole index, and by each value of a field: a plan is made and says it, the apply refuses it."""
     documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(4).items()}
     documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "Z"} for n in range(40)}
     mappings = {"properties": {"source": {"type": "keyword"}, "n": {"type": "long"}}}
     fill(server, index, simhash, documents, mappings=mappings)
     made = simhash.plan_removal(index, plan)
-    assert (made.count, made.documents) == (8, 50)
-    with pytest.raises(GuardRailError) as caught:
-        simhash.plan_removal(index, plan, max_share=0.1)
-    [excess] = caught.value.excess
-    assert (excess.share.removals, excess.share.documents, excess.value) == (8, 50, None)
-    assert len(read_plan(plan)) == 8  # the plan before it
-    with pytest.raises(GuardRailError) as caught:
-        simhash.plan_removal(index, plan, protect="source")
-    assert {(each.value, each.share.removals, each.share.documents) for each in caught.value.excess} == {
-        ("x", 4, 5),
-        ("y", 4, 5),
-    }
+    assert (made.count, made.documents, made.excess) == (8, 50, ())
+    made = simhash.plan_removal(index, plan, max_share=0.1)
+    assert shares(made) == {(None, 8, 50)}
+    assert {"apply will refuse this"} < describe(read_plan(plan)).keys()
+    for dry_run in (True, False):
+        with pytest.raises(GuardRailError, match=r"allow it with max_share=0\.16$") as caught:
+            list(simhash.apply_removal(plan, archive=archive, dry_run=dry_run))
+        assert shares(caught.value) == {(None, 8, 50)}
+    with pytest.raises(InvalidInputError, match="max_share"):
+        list(simhash.apply_removal(plan, archive=archive, max_share=1.1))
+    assert len(list(simhash.apply_removal(plan, archive=archive, max_share=0.16, dry_run=True))) == 8
+    made = simhash.plan_removal(index, plan, protect="source")
+    assert shares(made) == {("x", 4, 5), ("y", 4, 5)}
     with pytest.raises(MappingError, match="keyword"):
         simhash.plan_removal(index, plan, protect="n")
-    simhash.plan_removal(index, plan, protect="source", max_share=0.8)
+    made = simhash.plan_removal(index, plan, protect="source", max_share=0.8)
     header = read_plan(plan).header
+    assert (made.excess, "apply will refuse this" in describe(read_plan(plan))) == ((), False)
     assert header.guards.to_dict()["values"] == {value: {"removals": 4, "documents": 5} for value in "xy"}
     assert header.index_uuids.keys() == {index}
     server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    archive.unlink()
     with pytest.raises(GuardRailError) as caught:
         list(simhash.apply_removal(plan, archive=archive))
-    assert [(each.value, each.share.documents) for each in caught.value.excess] == [("x", 4)]
+    assert shares(caught.value) == {("x", 4, 4)}
     assert archived(archive) == {}
+    assert len(list(simhash.apply_removal(plan, archive=archive, max_share=1))) == 8
 
 
 def _killed():
@@ -221,8 +231,7 @@ def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
     server.request("DELETE", f"/{index}/_doc/z0")
     with pytest.raises(GuardRailError) as caught:
         list(simhash.apply_removal(plan, archive=archive))
-    shares = {(each.share.removals, each.share.documents) for each in caught.value.excess}
-    assert (shares, len(caught.value.excess)) == ({(4, 11)}, 1 if protect is None else 2)
+    assert shares(caught.value) == {(None, 4, 11)} | ({("x", 4, 11)} if protect else set())
 
 
 def change_text(server, index, id_):

@@ -108,7 +108,7 @@ BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
 
 def document(id_, *, index="news", **fields):
     """Return a document of a plan."""
-    return PlannedDocument(id_, index, None, 1, 1, fields)
+    return PlannedDocument(id_, index, None, 1, 1, "", fields)
 
 
 def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two three", stays="one two four", **fields):
@@ -132,7 +132,8 @@ def plan(tmp_path):
         with PlanWriter(path) as writer:
             for each in removals:
                 writer.add(each)
-            header = PlanHeader({"news": "uuid"}, "simhash", grouping, guards=Guards(**guards), at="2026-01-01")
+            names = {"index_uuids": {"news": "uuid"}, "decided_by": {"news": ("body",)}}
+            header = PlanHeader(**names, prefix="simhash", grouping=grouping, guards=Guards(**guards), at="2026-01-01")
             writer.finish(header, writer.order())
         return path
 
@@ -160,7 +161,7 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch):
     monkeypatch.setattr(page_module, "STATIC", 0)
     monkeypatch.setattr(page_module, "PART", 4)
     ids = [*HOSTILE, "\x7f", "'"]
-    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1) for each in ids]
+    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1, "") for each in ids]
     html = render([PlannedRemoval(each, document("stays"), 1, 0.9) for each in keys])
     found = [each for part in re.findall(r"data-removals='([^']*)'", html) for each in json.loads(unescape(part))]
     assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
@@ -172,8 +173,8 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch):
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_are_only_text(hostile):
     """In ids, names of indices and fields, short values and long ones."""
-    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, {hostile: hostile, "body": LONG + hostile})
-    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, {hostile: "x", "body": LONG + hostile[::-1]})
+    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: hostile, "body": LONG + hostile})
+    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: "x", "body": LONG + hostile[::-1]})
     plain = document("1", body=LONG)
     html = render([PlannedRemoval(one, other, 3, 0.9)])
     html.encode()

@@ -153,7 +153,7 @@ def browser(chromium):
 
 def document(id_, routing=None):
     """Return a document of a plan."""
-    return PlannedDocument(id_, "news", routing, 1, 1, {"body": f"keep the words of {id_}"})
+    return PlannedDocument(id_, "news", routing, 1, 1, "", {"body": f"keep the words of {id_}"})
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def show(browser, tmp_path):
         with PlanWriter(path) as writer:
             for n, (id_, stays) in enumerate(pairs):
                 writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25))
-            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}), writer.order())
+            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, decided_by={"news": ("body",)}), writer.order())
         page.write_text(review_html(path), encoding="utf-8")
         browser.open(page)
         return read_plan(path)

@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.plan_file import read_plan
 from es_simhash.spark import groups, plan_removal, register, with_fingerprints
 from es_simhash.spark.source import read_connection
 from tests.servers.fixtures import get_server, make_client
@@ -93,10 +94,35 @@ def test_groups_are_those_of_reconcile(documents, client, index):
     assert sorted(found) == recorded(client, index)
 
 
+def test_the_fields_that_decided_are_named(documents, client, tmp_path):
+    """A column that is made of others says nothing of the documents; versions that are gone have no line."""
+    made = documents.withColumnRenamed("body", "text")
+    options = {"client": client, "text": "text", **GROUPING, "max_share": 0}
+    with pytest.raises(InvalidInputError, match="has no field text: name in fields what"):
+        plan_removal(made, tmp_path / "plan.jsonl", **options)
+    plan = plan_removal(made, tmp_path / "plan.jsonl", fields=["body"], **options)
+    assert plan.count == plan.excess[0].share.removals > 5
+    assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
+    late = made.withColumn("seq_no", made.seq_no + 1_000)
+    plan = plan_removal(late, tmp_path / "plan.jsonl", fields=["body"], **options)
+    assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
+
+
 def test_a_plan_is_applied(documents, client, index, tmp_path):
     """What Spark planned is deleted by ``apply_removal``, and restored."""
     plan = plan_removal(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
     simhash = SimHashClient(client)
+    one, other, *_ = read_plan(plan.path).removals()
+
+    def change(line, **fields):
+        update = {"update": {"_index": index, "_id": line.document.id}}
+        assert not client.bulk(body=[update, {"doc": fields}], refresh=True)["errors"]
+
+    change(one, n=5_000)
+    change(other, body="another text")
+    planned = simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl", dry_run=True)
+    assert [each.id for each in planned if each.kind == "changed"] == [other.document.id]
+    change(other, body=other.document.fields["body"])
     removed = list(simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl"))
     assert {record.action for record in removed} == {"deleted"}
     assert len(removed) == plan.count > 5

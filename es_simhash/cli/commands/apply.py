@@ -21,7 +21,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
@@ -65,13 +65,15 @@ def command(
     Delete what the file PLAN names, as es-simhash plan wrote it; or plan for INDEX, and delete that.
 
     The argument is a PLAN if there is a file of that name, or if it has a slash or ends in .jsonl or .gz; else it is an
-    INDEX. The options that say what to delete are for INDEX.
+    INDEX. The options that say what to delete are for INDEX; --max-share is for both.
 
-    A document is deleted only after it was archived, and only if it and its canonical, which stays, have not changed
-    since their texts were compared. es-simhash restore undoes it. A command that was killed goes on when it is given
-    again; the plan for INDEX is in a file beside the archive until all of it is done.
+    A document is deleted only after it was archived, and only if what decided about it and about its canonical, which
+    stays, is as it was when it was planned: their texts, and the fields of --per, --within, --canonical, --protect and
+    --filter. es-simhash restore undoes it. A command that was killed goes on when it is given again; the plan for INDEX
+    is in a file beside the archive until all of it is done.
     """
     asked = given(removal, grouping)
+    max_share = asked.pop("max_share", None)
     is_file = Path(plan).is_file() or plan.endswith((".jsonl", ".gz")) or ("/" in plan and not plan.startswith("<"))
     if is_file and asked:
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
@@ -80,6 +82,7 @@ def command(
         raise click.UsageError(
             f"--{min(extra)} is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first"
         )
+    approval["max_share"] = max_share
     index = min(read_plan(plan).header.index_uuids) if is_file else plan
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
@@ -92,10 +95,16 @@ def command(
         if not yes:
             return _try_out(connection, path, archive, approval, is_listed=not is_file and not quiet, as_json=as_json)
         regrouped = Regrouped()
-        flow = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
-        with closing(flow) as records:
-            is_contained = read_plan(path).header.is_by_containment
-            counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
+        applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
+        try:
+            with closing(applied) as records:
+                is_contained = read_plan(path).header.is_by_containment
+                counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
+        except GuardRailError:
+            if not is_file and not any(True for _ in read_archive(archive, allow_cut=True)):
+                path.unlink()  # nothing was begun: the next command may have other options
+                Path(archive).unlink()
+            raise
     if not as_json:
         print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}{counts.decided_words}")
         regrouped.print()
@@ -128,7 +137,7 @@ def _plan_index(
         for _ in read_archive(archive, allow_cut=True):
             break  # one line tells: an older file of the user is no sign that all is done
     path = beside if yes and not is_used else folder / "plan"
-    made = connection.simhash.plan_removal(index, path, **asked | ({"max_share": 1.0} if is_used else {}))
+    made = connection.simhash.plan_removal(index, path, **asked)
     if is_used and made.count:
         raise InvalidInputError(
             f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"

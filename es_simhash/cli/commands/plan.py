@@ -22,6 +22,7 @@ from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.files import refuse_output, write_whole
 from es_simhash.removal.history import History, Removed, find_history
+from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import Review
 
@@ -46,17 +47,16 @@ def command(
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.
 
-    Without --out the lines of the plan are printed, and --max-share refuses nothing. With --out the plan is a file:
-    look at it with es-simhash review, then delete with es-simhash apply. The canonical of each group stays. With
-    --contained the documents that add nothing take the place of near-duplicates: most of their text stands in a longer
-    document, which stays.
+    Without --out the lines of the plan are printed. With --out the plan is a file: look at it with es-simhash review,
+    then delete with es-simhash apply. --max-share and --protect refuse no plan: they judge the apply, and a plan says
+    what will be refused. The canonical of each group stays. With --contained the documents that add nothing take the
+    place of near-duplicates: most of their text stands in a longer document, which stays.
     """
-    asked = given(removal, grouping) | ({} if out else {"max_share": 1.0})
     with ExitStack() as stack:
         path = out or Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")), "plan")
         connection = stack.enter_context(connect(target, index))
         with say_if_stopped():
-            made = connection.simhash.plan_removal(index, path, **asked)
+            made = connection.simhash.plan_removal(index, path, **given(removal, grouping))
         if out is None:
             show_plan(path, as_json=as_json)
         elif as_json:
@@ -67,6 +67,8 @@ def command(
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
     for kind, number in made.left_out.items():
         print_line(f"left out: {number:,} {LEFT_OUT[kind]}")
+    if made.excess:
+        print_line(f"apply will refuse this: {refusal(made.excess, MAX_SHARE)}")
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")

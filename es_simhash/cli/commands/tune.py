@@ -19,7 +19,7 @@ from es_simhash.removal.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
     from es_simhash.quality.size_flow import Figure, IndexSize, Size
-    from es_simhash.quality.tuning import Tuning
+    from es_simhash.quality.tune_flow import Tuning
 
 
 @options.manual(

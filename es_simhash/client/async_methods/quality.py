@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.quality.report.page import IndexReport
     from es_simhash.quality.size_flow import Product, Size
     from es_simhash.quality.stats import Stats
-    from es_simhash.quality.tuning import Tuning
+    from es_simhash.quality.tune_flow import Tuning
 
 
 class AsyncQualityMethods(AsyncBase):

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.quality.size_flow import Size, SizeOptions
     from es_simhash.quality.stats import Stats
     from es_simhash.quality.stats_flow import StatsOptions
-    from es_simhash.quality.tune_flow import TuneOptions
-    from es_simhash.quality.tuning import Tuning
+    from es_simhash.quality.tune_flow import TuneOptions, Tuning
 
 
 class QualityMethods(SyncBase):

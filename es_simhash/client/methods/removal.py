@@ -27,7 +27,9 @@ class RemovalMethods(SyncBase):
         Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.
 
         Nothing is written into the index. A duplicate is in the plan only if the texts that it and its canonical have
-        now were read and are similar enough. The lines are ordered by similarity, smallest first. See docs/removal.md.
+        now were read and are similar enough. The lines are ordered by similarity, smallest first. The guard rails
+        (*max_share*, *protect*) judge :meth:`apply_removal`: a plan beyond them is made, and names what will be
+        refused. See docs/removal.md.
 
         Args:
             path:
@@ -36,9 +38,9 @@ class RemovalMethods(SyncBase):
             ...
 
         Raises:
-            GuardRailError: If more would be removed than *max_share*; then there is no file.
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used, or the text field is not known.
+            MappingError: If the documents with a value of *protect* cannot be counted.
         """
         from es_simhash.removal.plan_flow import plan_removal
 
@@ -51,6 +53,7 @@ class RemovalMethods(SyncBase):
         archive: str | os.PathLike[str],
         decisions: str | os.PathLike[str] | None = None,
         sha256: str | None = None,
+        max_share: float | None = None,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
@@ -58,10 +61,10 @@ class RemovalMethods(SyncBase):
         """
         Delete what the plan in the file *path* names, and yield a record of each line.
 
-        Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if it and its
-        canonical are as they were when the plan was made. What no longer fits is kept, and its record says why. At the
-        end the documents that name a removed one get the group that they belong to now, so read all records. A run
-        that was ended or killed goes on with the same files. See docs/removal.md.
+        Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if what decided
+        about it and its canonical, such as their texts, is as it was when the plan was made. What no longer fits is
+        kept, and its record says why. At the end the documents that name a removed one get the group that they belong
+        to now, so read all records. A run that was ended or killed goes on with the same files. See docs/removal.md.
 
         Args:
             path:
@@ -73,6 +76,9 @@ class RemovalMethods(SyncBase):
                 decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
+            max_share:
+                Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
+                default the one of the plan.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
             on_regrouped:
@@ -81,7 +87,7 @@ class RemovalMethods(SyncBase):
 
         Raises:
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
-            GuardRailError: If by the present numbers more would be removed than the plan allows.
+            GuardRailError: If by the present numbers a larger share would be removed; nothing is deleted then.
         """
         from es_simhash.removal.apply_flow import apply_removal
 
@@ -89,6 +95,7 @@ class RemovalMethods(SyncBase):
             path,
             archive,
             context=self._context,
+            max_share=max_share,
             on_regrouped=on_regrouped,
             dry_run=dry_run,
             decisions=decisions,

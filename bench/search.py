@@ -1,0 +1,115 @@
+"""
+Pages of search results without near-duplicates, against the same search without folding.
+
+    python bench/search.py --product opensearch --documents 1000000
+
+A third of the documents are in groups of two to nine. Texts have 30 words, drawn as words are (Zipf). The queries are
+one to three words of different frequency, some by date, and all documents by date; each is asked as the first page,
+plain and distinct in turns, and then page 50. Ratios of one run: of each first page to the same plain search (median,
+and the share of all searches that stay within 1.5), and of page 50 to page 1. The price of totals and counts is in
+seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+from memory import connect
+
+from es_simhash import SimHashClient, fingerprint_fields
+from es_simhash.servers import embedded_server
+
+SHARDS = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
+RANKS = range(1, 50_001)
+WEIGHTS = [1 / rank for rank in RANKS]
+
+
+def documents(count: int, index: str) -> Iterator[dict[str, Any]]:
+    """Yield bulk actions: two thirds of the documents alone, the others copies of one before, with its words."""
+    chance = random.Random(1)
+    group, left, body = "", 0, ""
+    for number in range(count):
+        if left:
+            left -= 1
+        else:
+            body = " ".join(f"w{rank}" for rank in chance.choices(RANKS, WEIGHTS, k=30))
+            group, left = f"{number}", chance.randint(1, 8) if chance.random() < 0.09 else 0
+        own = fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": group}
+        if group != f"{number}":
+            own |= {"duplicate_of": group, "distance": 1}
+        source = {"body": body, "day": 1_700_000_000_000 + 1_000 * chance.randrange(10**7), "simhash": own}
+        yield {"_index": index, "_id": f"{number}", "_source": source}
+
+
+def searches(count: int) -> list[dict[str, Any]]:
+    chance = random.Random(2)
+    found: list[dict[str, Any]] = [{"sort": [{"day": "desc"}]}]
+    for number in range(count - 1):
+        words = " ".join(f"w{chance.choice((3, 30, 300, 3_000)) + number % 7}" for _ in range(1 + number % 3))
+        found.append({"query": {"match": {"body": words}}} | ({"sort": [{"day": "desc"}]} if number % 5 == 4 else {}))
+    return found
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--product", choices=["opensearch", "elasticsearch"], default="opensearch")
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--searches", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--heap", default="2g")
+    options = parser.parse_args()
+    with embedded_server(options.product, heap=options.heap) as server:
+        client, helpers = connect(options.product, server.url)
+        simhash = SimHashClient(client)
+        index = "bench"
+        simhash.create_index(index, text_field="body", settings=SHARDS)
+        client.indices.put_mapping(index=index, body={"properties": {"day": {"type": "date"}}})
+        list(simhash.ingest(index, [{"_id": "first", "body": "records the grouping"}], verify=False))
+        for _ in helpers.parallel_bulk(client, documents(options.documents, index), chunk_size=2_000):
+            pass
+        client.indices.refresh(index=index)
+        client.indices.forcemerge(index=index, max_num_segments=5)
+        first: list[float] = []
+        later: list[float] = []
+        for body in searches(options.searches):
+            plain, distinct, fiftieth = [], [], []
+            place = simhash.search_distinct(index, body)
+            for _ in range(49):
+                if place.after is None:
+                    break
+                last, place = place.after, simhash.search_distinct(index, body, after=place.after)
+            for _ in range(options.rounds):
+                asked = {**body, "size": 10}
+                plain.append(seconds(lambda asked=asked: client.search(index=index, body=asked)))
+                distinct.append(seconds(lambda body=body: simhash.search_distinct(index, body)))
+                fiftieth.append(seconds(lambda body=body, last=last: simhash.search_distinct(index, body, after=last)))
+            first.append(median(distinct) / median(plain))
+            later.append(median(fiftieth) / median(distinct))
+        body = {"query": {"match": {"body": "w3"}}, "aggs": {"days": {"terms": {"field": "day", "size": 5}}}}
+        body["aggs"] = {"months": {"date_histogram": {"field": "day", "calendar_interval": "month"}}}
+        report = {
+            **vars(options),
+            "first_page": {"median": median(first), "within_1.5": sum(each <= 1.5 for each in first) / len(first)},
+            "first_page_95": sorted(first)[int(0.95 * len(first))],
+            "page_50_to_page_1": {"median": median(later), "most": max(later)},
+            "total_seconds": seconds(lambda: simhash.search_distinct(index, {}, total=True)),
+            "counts_seconds": seconds(lambda: simhash.search_distinct(index, body, counts="groups")),
+        }
+        client.close()
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
