@@ -27,7 +27,7 @@ class NearDupFilter:
 
     Connect it behind a retriever or a joiner. Documents that stay keep their order, scores, ids and meta; one that
     stands for others is a copy with ``similar_count`` and ``similar_ids`` in its meta. A document with a blob stays,
-    since only texts are compared. Options: see :class:`~es_simhash.integrations.options.Options`.
+    since only texts are compared. Its options are those of :func:`es_simhash.distinct_texts`.
 
     Examples:
         >>> from haystack import Document

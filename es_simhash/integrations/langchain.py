@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from es_simhash.integrations import missing
@@ -22,8 +22,7 @@ class NearDupFilter(Options, BaseDocumentCompressor):
 
     Give it to a ``ContextualCompressionRetriever`` as ``base_compressor``, or write ``retriever | NearDupFilter()``.
     Documents that stay keep their order and metadata; one that stands for others is a copy with ``similar_count`` and,
-    where these have ids, ``similar_ids`` in its metadata. Options: see
-    :class:`~es_simhash.integrations.options.Options`.
+    where these have ids, ``similar_ids`` in its metadata. Its options are those of :func:`es_simhash.distinct_texts`.
 
     Examples:
         >>> from langchain_core.documents import Document
@@ -35,7 +34,7 @@ class NearDupFilter(Options, BaseDocumentCompressor):
 
     model_config = ConfigDict(frozen=True)  # a step of a chain must have a hash
 
-    def __call__(self, documents: Sequence[Document]) -> list[Document]:
+    def __call__(self, documents: Iterable[Document]) -> list[Document]:
         """Return the documents that stay."""
         return [
             document if metadata is None else document.model_copy(update={"metadata": metadata})
@@ -50,5 +49,5 @@ class NearDupFilter(Options, BaseDocumentCompressor):
 
 def _item(document: Document) -> Item:
     # Retrievers that map a hit to metadata leave its id there.
-    id_ = document.id if document.id is not None else document.metadata.get("_id")
-    return Item(document.page_content, id_, document.metadata)
+    id_ = document.id or document.metadata.get("_id")
+    return Item(document.page_content, id_ if isinstance(id_, str) else None, document.metadata)

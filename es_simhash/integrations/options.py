@@ -6,11 +6,11 @@ pydantic is not among the requirements of this library: each of the frameworks b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -33,28 +33,13 @@ class Item:
 
 
 class Options(BaseModel):
-    """
-    The options of :func:`es_simhash.distinct_texts`.
-
-    Attributes:
-        preset:
-            What is a near-duplicate.
-        keep:
-            Which one of a group stays.
-        contained:
-            Also drop a document of which at least this share, .8 to 1, stands in another one.
-    """
+    """The options of :func:`es_simhash.distinct_texts`, which says what they mean; *keep* is given a text."""
 
     model_config = ConfigDict(extra="forbid")
 
-    preset: str | Preset = Field("near", description="What is a near-duplicate: identical, near, similar or noisy.")
-    keep: Literal["first", "longest"] | SkipJsonSchema[Callable[[str], Any]] = Field(
-        "first",
-        description="Which one of a group stays: the first, the longest, or that for which a function returns most.",
-    )
-    contained: float | None = Field(
-        None, description="Also drop a document of which at least this share, .8 to 1, stands in another one."
-    )
+    preset: str | Preset = "near"
+    keep: Literal["first", "longest"] | SkipJsonSchema[Callable[[str], Any]] = "first"
+    contained: float | None = None
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -69,9 +54,10 @@ class Options(BaseModel):
         return distinct_texts(texts, preset=self.preset, keep=self.keep, contained=self.contained)
 
     def filtered(
-        self, documents: Sequence[_Document], read: Callable[[_Document], Item]
+        self, documents: Iterable[_Document], read: Callable[[_Document], Item]
     ) -> Iterator[tuple[_Document, dict[str, Any] | None]]:
         """Yield the documents that stay, in order, each with its new metadata if it stands for others."""
+        documents = list(documents)
         items = [read(each) for each in documents]
         # A text without a fingerprint stays.
         found = self._distinct([each.text or "" for each in items])
@@ -98,11 +84,13 @@ def _tell(kept: Item, dropped: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _told(item: Item) -> tuple[int, list[str]]:
-    count, ids = item.metadata.get(COUNT, 0), item.metadata.get(IDS, [])
-    for name, value, kind in ((COUNT, count, int), (IDS, ids, list)):
-        if type(value) is not kind:
-            raise InvalidInputError(
-                f"{name} in the metadata of document {shorten(item.id)} is {shorten(value)}, which no filter of "
-                f"near-duplicates wrote: rename it"
-            )
-    return count, [*ids]
+    """Return what an earlier filter told in the metadata of *item*; what nobody of ours wrote is not overwritten."""
+    count, ids = item.metadata.get(COUNT), item.metadata.get(IDS)
+    is_count = count is None or (type(count) is int and count >= 0)
+    if is_count and (ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))):
+        return count or 0, [*(ids or ())]
+    name, value = (IDS, ids) if is_count else (COUNT, count)
+    raise InvalidInputError(
+        f"{name} in the metadata of document {shorten(item.id)} is {shorten(value)}, which no filter of "
+        "near-duplicates wrote: rename it"
+    )

@@ -96,7 +96,16 @@ def test_a_document_found_twice_is_no_similar_one(framework):
     assert only.metadata == {"source": "s0"}
 
 
-@pytest.mark.parametrize("taken", [{"similar_count": "many"}, {"similar_ids": "a, b"}, {"similar_count": True}])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        {"similar_count": "many"},
+        {"similar_ids": "a, b"},
+        {"similar_count": True},
+        {"similar_count": -1},
+        {"similar_ids": [{}]},
+    ],
+)
 def test_metadata_of_somebody_else_are_not_overwritten(framework, taken):
     [name] = taken
     with pytest.raises(ValueError, match=f"{name} in the metadata of document 'id0' is .*: rename it"):
@@ -157,6 +166,7 @@ def test_langchain_in_a_retriever_and_in_a_chain():
         assert (found.id, found.metadata) == ("a", {"similar_count": 2, "similar_ids": ["b"]})
         assert asyncio.run(chain.ainvoke("bridge")) == [found]
         assert chain.batch(["a", "b"]) == [[found], [found]]
+        assert list(chain.stream("bridge")) == [[found]]
         assert chain.get_graph().nodes
 
 
@@ -266,6 +276,17 @@ def test_haystack_documents_without_text_or_with_a_blob_stay():
         Document(blob=blob),
     ]
     assert NearDupFilter().run(given)["documents"] == given
+
+
+def test_langchain_ids_that_are_no_strings_are_not_told():
+    Framework("langchain")
+    from langchain_core.documents import Document
+
+    from es_simhash.integrations.langchain import NearDupFilter
+
+    documents = (Document(ARTICLE, metadata={"_id": each, "similar_count": None}) for each in ([1], 2, None))
+    [found] = NearDupFilter()(documents)
+    assert found.metadata == {"_id": [1], "similar_count": 2}
 
 
 def test_options_as_json():
