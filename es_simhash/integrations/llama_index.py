@@ -19,7 +19,9 @@ class NearDupPostprocessor(Options, BaseNodePostprocessor):
 
     Nodes that stay keep their order, scores and metadata; one that stands for others is a copy with ``similar_count``
     and ``similar_ids`` in its metadata, which are kept out of the prompt and of embeddings. A node with an image, sound
-    or video, or that points to another one, stays, since only texts are compared. Its options are those of :func:`es_simhash.distinct_texts`.
+    or video, or that points to another one, stays, since only texts are compared.
+
+    Its options are those of :func:`es_simhash.distinct_texts`.
 
     Examples:
         >>> from llama_index.core.schema import NodeWithScore, TextNode
