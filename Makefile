@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults estates fuzz strangers check lint format types mappings docs client dist sbom compat clean venv
+.PHONY: help demo test faults estates fuzz strangers integrations check lint format types mappings docs client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -50,6 +50,15 @@ strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; i
 	$(BIN)/python -m tests.strangers.install .strangers
 	ES_SIMHASH_STRANGERS=.strangers $(BIN)/python -m pytest tests/strangers
 
+.integrations/.made: pyproject.toml tests/integrations/requirements.txt
+	$(PYTHON) -m venv .integrations
+	.integrations/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[async,embedded,opensearch,haystack,langchain,llama-index]' --requirement tests/integrations/requirements.txt
+	@touch $@
+
+integrations: .integrations/.made ## Test the filters in LangChain, LlamaIndex and Haystack; installs these in .integrations/
+	.integrations/bin/python -m pytest tests/integrations tests/docs/test_integrations_docs.py
+
 check: lint types ## Everything except the tests
 
 lint: $(VENV)/.dev ## Check format, lint and import contracts
@@ -90,5 +99,5 @@ compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and writ
 	$(BIN)/python tools/compat.py --write
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) .compat .fuzz .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat .fuzz .integrations .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

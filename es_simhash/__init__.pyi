@@ -44,9 +44,10 @@ from .ingest.actions import Problem
 from .ingest.decide import IfSimilar
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
+from .lookup.esql import build_esql, build_esql_tool
 from .lookup.near_dups import NearDup, NearDups, distinct, rescore
 from .lookup.options import Verification
-from .lookup.paste import build_esql, build_query_bar
+from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
 from .mapping.context import IndexStats, Limits
@@ -140,6 +141,7 @@ __all__ = [
     "build_dashboards",
     "build_distance_field",
     "build_esql",
+    "build_esql_tool",
     "build_index_template",
     "build_mapping",
     "build_pipeline",

@@ -33,7 +33,9 @@ HEADER = ("run", "Python", "elasticsearch", "opensearch-py", "servers", "passed"
 # Client versions of an environment, as pip constraints. "oldest" also holds every other base dependency to its lowest.
 OLDER = "opensearch-2.19.1,elasticsearch-8.19.21"
 NEWEST = "opensearch-3.8.0,elasticsearch-9.5.3"
-OTHER_FOLDERS = tuple(f"--ignore=tests/{each}" for each in ("docs", "estates", "fuzz", "spark", "strangers", "typing"))
+OTHER_FOLDERS = tuple(
+    f"--ignore=tests/{each}" for each in ("docs", "estates", "fuzz", "integrations", "spark", "strangers", "typing")
+)
 WITHOUT_SERVERS = (*OTHER_FOLDERS, "-m", "not servers")
 # Kills and restarts servers of its own, which no client has a part in.
 WITH_SERVERS = ("-m", "servers and not faults")

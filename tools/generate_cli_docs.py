@@ -3,10 +3,13 @@
 # ruff: noqa: INP001 - a script, not part of a package
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
 from es_simhash.cli.application import SECTIONS, app
 from es_simhash.cli.options import Manual

@@ -8,7 +8,10 @@ Write ``mappings/``: what ``es-simhash mapping``, ``es-simhash pipeline`` and ``
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
 from es_simhash.cli.commands.create import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS

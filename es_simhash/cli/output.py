@@ -43,6 +43,8 @@ _WORDS = {
     "ingest with on_duplicate, or run reconcile, first": "run es-simhash reconcile first",
     "on_duplicate=None (--on-duplicate none)": "--on-duplicate none",
     "create_index": "es-simhash create",
+    ", or use search_distinct_pages": "",
+    "or give by=3 to fold by distance": "or pass --by 3 to fold by distance",
     "use find_near_dups": "use es-simhash find",
     "through ingest or with_fingerprints": "through es-simhash ingest",
     "in Python (with_fingerprints, or es-simhash ingest)": "with es-simhash ingest",

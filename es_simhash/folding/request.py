@@ -205,7 +205,8 @@ class DistinctSearch:
         """Return *place* as a string from which :meth:`decode` of the same search reads it."""
         if len(place.shown) > MOST_SHOWN:
             raise InvalidInputError(
-                f"by={self.by} goes on from at most {MOST_SHOWN:,} hits: narrow the query, or use search_distinct_pages"
+                f"by distance no page goes on from more than {MOST_SHOWN:,} hits that were shown: narrow the query, or "
+                "use search_distinct_pages"
             )
         plain = json.dumps([self._digest, place.key, place.run, place.shown])
         return base64.urlsafe_b64encode(f"{_digest(plain)}{plain}".encode()).decode()

@@ -34,12 +34,13 @@ _REPORT = frozenset({"id", "action", "reason"})
 # Everything that a report of any version may have: a document of a user has something else as well.
 _OF_REPORTS = _REPORT | {
     *("file", "line", "position", "index", "routing", "fingerprinted", "source", "kind", "updated"),
-    *("canonical", "canonical_index", "distance", "similarity"),
+    *("canonical", "canonical_index", "distance", "similarity", "contained_in"),
 }
 _ACTIONS = frozenset(
     {
-        *("written", "tagged", "replaced", "skipped", "dropped", "refused", "unreadable"),
-        *("deleted", "kept", "would delete", "would tag", "restored", "would restore", "exists", "differs"),
+        *("written", "tagged", "replaced", "skipped", "dropped", "refused", "unreadable", "unchanged", "untagged"),
+        *("deleted", "kept", "would delete", "would tag", "would untag", "restored", "would restore", "exists"),
+        "differs",
     }
 )
 _SENTENCES: Mapping[OwnRecord, str] = {

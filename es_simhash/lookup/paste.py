@@ -1,25 +1,23 @@
 """
-Lookups as text to paste: for query bars (KQL, in Dashboards DQL; Lucene) and in ES|QL, the language of Elasticsearch.
+Lookups as text to paste into query bars (KQL, in Dashboards DQL; Lucene), and the conditions of these and of ES|QL.
 
 These languages cannot count matching clauses, so a plan becomes a tree of "any" and "all" that the same fingerprints
-match. A bar computes no distance: it shows candidates. The ES|QL follows the documentation and grammar of
-Elasticsearch 9; the tests run a model of it, not a server. Nothing is sent.
+match. A bar computes no distance: it shows candidates. Nothing is sent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_count, check_name, check_names
+from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
-from es_simhash.lookup.plan import LookupPlan, Radii, check_plan, explain_plan, neighbour_count
+from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +248,7 @@ _LANGUAGES = {
 def write(condition: Condition, language: Language | Literal["esql"]) -> str:
     """Return *condition* in a language. Lucene's query parser has no precedence: what is mixed has brackets."""
     exists, one_of, (every, some, no) = _LANGUAGES[language]
-    name = _name if language == "esql" else str
+    name = esql_name if language == "esql" else str
 
     def grouped(part: Condition) -> str:
         return f"({write(part, language)})" if isinstance(part, (AllOf, AnyOf)) else write(part, language)
@@ -260,7 +258,7 @@ def write(condition: Condition, language: Language | Literal["esql"]) -> str:
             return exists.format(name(field))
         case OneOf(field=field, values=values) | NearBlock(field=field, values=values):
             if language == "esql":
-                return one_of.format(name(field), f"({', '.join(map(_string, values))})")
+                return one_of.format(name(field), f"({', '.join(map(esql_string, values))})")
             written = list(map(_quoted, values)) if isinstance(condition, OneOf) else values
             return one_of.format(field, written[0] if len(written) == 1 else f"({f' {some} '.join(written)})")
         case Not(part=part):
@@ -282,113 +280,14 @@ def _quoted(text: str) -> str:
     return f'"{seen}"'
 
 
-DISTANCE_COLUMN = "near_dup_distance"
-"""The column of the result that has the distance in bits."""
-
-MOST_ROWS = 10_000
-"""Most rows that Elasticsearch returns for one query, unless ``esql.query.result_truncation_max_size`` is changed."""
-
-_GROUP_COLUMN = "near_dup_group"
-
-_ORDER = f"{DISTANCE_COLUMN}, _index, _id"
-
-# About 40 kB of text; Elasticsearch takes a million characters.
-_MOST_ESQL_TERMS = 5_000
-
-
-def build_esql(
-    index: str,
-    fingerprint: int,
-    *,
-    max_distance: int = DEFAULT_MAX_DISTANCE,
-    exclude_ids: Iterable[str] = (),
-    one_per_group: bool = False,
-    prefix: str = DEFAULT_PREFIX,
-    plan: LookupPlan | None = None,
-    documents: int = 1_000_000,
-    size: int = MOST_ROWS,
-) -> str:
-    """
-    Return a query in ES|QL whose rows are the near-duplicates of *fingerprint*, nearest first.
-
-    It needs Elasticsearch 9.3 or later, with *one_per_group* 9.4. The block terms of the lookup plan stand in
-    ``WHERE``, and ``V_HAMMING`` computes the distance of what they let pass.
-
-    Args:
-        index:
-            Name of an index, alias, data stream or pattern, or several of them separated by commas.
-        fingerprint:
-            Unsigned 64-bit SimHash to look up.
-        max_distance:
-            Largest Hamming distance in bits, inclusive.
-        exclude_ids:
-            Ids of documents that are left out.
-        one_per_group:
-            Whether to return only the nearest document of each group. A document without group stands for itself.
-        prefix:
-            Name of the object that holds the fields.
-        plan:
-            Lookup plan to use; by default the cheapest whose text is not too long to paste.
-        documents:
-            Number of fingerprinted documents in the index; the cheapest plan depends on it.
-        size:
-            Most rows. Without a ``LIMIT`` Elasticsearch would return 1,000, and it never returns more than 10,000.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        InvalidInputError: If an argument cannot be used.
-
-    Examples:
-        >>> print(build_esql("news", 0x0123456789abcdef, max_distance=3).splitlines()[2])
-        FROM "news" METADATA _index, _id
-    """
-    check_max_distance(max_distance)
-    if plan is None:
-        plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_ESQL_TERMS, is_checked=True)
-    check_plan(plan, max_distance)
-    check_count("size", size, 1, MOST_ROWS)
-    excluded = [_string(each) for each in check_names("exclude_ids", exclude_ids, of="ids")]
-    fields, wanted = Fields(prefix), to_hex(fingerprint)
-    vectors = f'TO_DENSE_VECTOR({_name(fields.fingerprint)}), TO_DENSE_VECTOR("{wanted}")'
-    steps = [f"FROM {_sources(index)} METADATA _index, _id"]
-    if excluded:
-        steps.append(f"WHERE _id NOT IN ({', '.join(excluded)})")
-    steps += [
-        f"WHERE {write(block_condition(fingerprint, plan, prefix=prefix), 'esql')}",
-        f"EVAL {DISTANCE_COLUMN} = V_HAMMING({vectors})",
-        f"WHERE {DISTANCE_COLUMN} <= {max_distance}",
-    ]
-    if one_per_group:
-        # Without a value of their own, all documents without group would count as one group.
-        own = 'CONCAT("not grouped: ", _index, " ", _id)'
-        steps += [
-            f"EVAL {_GROUP_COLUMN} = COALESCE({_name(fields.group)}, {own})",
-            f"SORT {_ORDER}",
-            f"LIMIT 1 BY {_GROUP_COLUMN}",
-        ]
-    steps += [f"SORT {_ORDER}", f"LIMIT {size}", f"KEEP {_ORDER}, *"]
-    what = "the nearest document of each group" if one_per_group else "documents"
-    comments = [
-        f"// {what} within {max_distance} bits of {wanted}, lookup plan {replace(plan, script=False).name}",
-        f"// {size} rows mean that there may be more. To count them, end the text with STATS COUNT(*) after WHERE",
-    ]
-    return "\n".join([*comments, steps[0], *(f"| {step}" for step in steps[1:])])
-
-
-def _name(field: str) -> str:
+def esql_name(field: str) -> str:
     """Return the name of one of our fields, quoted where it could be read as something else than a name."""
     prefix, _, name = field.partition(".")
     return f"{prefix}.{name}" if prefix == DEFAULT_PREFIX else f"`{prefix}`.{name}"
 
 
-def _string(text: str) -> str:
+def esql_string(text: str) -> str:
+    """Return *text* as a string of ES|QL."""
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         text = text.replace(plain, escaped)
     return f'"{text}"'
-
-
-def _sources(index: str) -> str:
-    names = check_name("index", index).split(",")
-    if not all(names):
-        raise InvalidInputError(f"index {shorten(index)} has an empty name: give names separated by commas")
-    return ", ".join(map(_string, names))

@@ -27,7 +27,7 @@ from es_simhash.transport.protocol import Key
 
 FORMAT = "es-simhash-decisions"
 VERSION = 1
-AGAIN = "make the file again on the review page of this plan"
+DECIDE_AGAIN = "make the file again on the review page of this plan"
 LONGEST_NAME = 200
 LONGEST_REASON = 1_000
 """Characters; both are in each line of the archive."""
@@ -61,7 +61,9 @@ def decide(plan: Plan, path: FilePath) -> Plan:
         plain = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
         sha256, approved, keys = _parse(plain)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{path} is not a file of decisions that can be used ({error}): {AGAIN}") from error
+        raise InvalidInputError(
+            f"{path} is not a file of decisions that can be used ({error}): {DECIDE_AGAIN}"
+        ) from error
     if sha256 != plan.sha256:
         advice = "give the plan that was reviewed, or decide on the review page of this one"
         raise InvalidInputError(f"{path} decides about another plan, and not about {plan.path}: {advice}")
@@ -120,7 +122,7 @@ def _leave_out(plan: Plan, path: Path, keys: frozenset[Key], approved: tuple[str
             values.update(each.protected or ())
     if unknown := keys - found:
         raise InvalidInputError(
-            f"{path} keeps {_shown(min(unknown, key=str))}, which {plan.path} does not name: {AGAIN}"
+            f"{path} keeps {_shown(min(unknown, key=str))}, which {plan.path} does not name: {DECIDE_AGAIN}"
         )
     guards = plan.header.guards
     shares = {

@@ -33,7 +33,7 @@ from es_simhash.removal.records import PlannedRemoval, take
 from es_simhash.transport.protocol import Key
 
 VERSION = 2
-AGAIN = "make the plan again"
+PLAN_AGAIN = "make the plan again"
 DIGEST = 16
 
 
@@ -212,7 +212,7 @@ def read_plan(path: FilePath) -> Plan:
 def _read(lines: Iterator[bytes], path: Path) -> Plan:
     first = next(lines, None)
     if first is None:
-        raise InvalidInputError(f"{path} is empty, and not a plan of removal: {AGAIN}")
+        raise InvalidInputError(f"{path} is empty, and not a plan of removal: {PLAN_AGAIN}")
     header = _parse_header(first, path)
     if first.endswith(b"\r\n"):
         raise InvalidInputError(f"{path} has other line ends (CR LF) than it was made with: copy it again as it is")
@@ -226,9 +226,9 @@ def _read(lines: Iterator[bytes], path: Path) -> Plan:
         digest.update(line)
         digests += _digest(line)
     if stated is None:
-        raise InvalidInputError(f"{path} was cut short: its last line has no sha256: {AGAIN}")
+        raise InvalidInputError(f"{path} was cut short: its last line has no sha256: {PLAN_AGAIN}")
     if stated != digest.hexdigest() or header.count != number - 2:
-        raise InvalidInputError(f"{path} was changed after it was made: its sha256 does not fit: {AGAIN}")
+        raise InvalidInputError(f"{path} was changed after it was made: its sha256 does not fit: {PLAN_AGAIN}")
     if next(lines, None) is not None:
         raise bad_line(path, number + 1, "the plan goes on after its end", f"delete what follows line {number}")
     return Plan(path, header, stated, bytes(digests))
@@ -261,12 +261,12 @@ def _parse_header(line: bytes, path: Path) -> PlanHeader:
     if plain.get("version") != VERSION:
         raise InvalidInputError(
             f"{path} is a plan of version {shorten(plain.get('version'))}, and this program reads version {VERSION}: "
-            f"{AGAIN}"
+            f"{PLAN_AGAIN}"
         )
     try:
         return PlanHeader.from_dict(plain)
     except ValueError as error:
-        raise bad_line(path, 1, f"is not the first line of a plan ({error})", AGAIN) from error
+        raise bad_line(path, 1, f"is not the first line of a plan ({error})", PLAN_AGAIN) from error
 
 
 def _parse(line: bytes, path: Path, number: int) -> PlannedRemoval:
@@ -276,4 +276,4 @@ def _parse(line: bytes, path: Path, number: int) -> PlannedRemoval:
             raise ValueError("it is not a JSON object")
         return PlannedRemoval.from_dict(plain)
     except ValueError as error:
-        raise bad_line(path, number, f"is not a line of a plan ({error})", AGAIN) from error
+        raise bad_line(path, number, f"is not a line of a plan ({error})", PLAN_AGAIN) from error

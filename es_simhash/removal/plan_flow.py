@@ -223,17 +223,18 @@ class _Planning:
     def add(self, candidates: Sequence[Candidate]) -> Flow[list[int | str]]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
-        kept = candidates
+        shown = candidates
         if self._options.filter is not None or self._options.protect is not None:
             values = yield from self._search([document for document, _, _ in candidates])
-            kept = [each for each in candidates if each[0].key in values]
-        if not kept:
-            return ["filtered"] * len(candidates)
-        items = yield from self._read(kept)
-        judged = yield Compute(self._comparer.compare, (kept, items))
+            shown = [each for each in candidates if each[0].key in values]
+        hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
+        if not shown:
+            return [hidden] * len(candidates)
+        items = yield from self._read(shown)
+        judged = yield Compute(self._comparer.compare, (shown, items))
         written: list[int | str] = yield Compute(self._write, (judged, values))
         results = iter(written)
-        return [next(results) if kept is candidates or each[0].key in values else "filtered" for each in candidates]
+        return [next(results) if shown is candidates or each[0].key in values else hidden for each in candidates]
 
     def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
         results: list[int | str] = []

@@ -7,7 +7,16 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import build_esql, build_query_bar, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
+from es_simhash import (
+    build_esql,
+    build_esql_tool,
+    build_query_bar,
+    fingerprint,
+    from_hex,
+    get_scheme,
+    hamming_distance,
+    to_hex,
+)
 from es_simhash.cli import app
 from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.plan import explain_plan, plan_lookup
@@ -217,6 +226,15 @@ def test_esql_as_a_request_takes_a_filter(local):
     assert json.loads(body) == {"query": build_esql("my-index", 255), "filter": wanted}
 
 
+def test_a_tool_for_agents(local):
+    """With --console as a request to Kibana."""
+    wanted = build_esql_tool("news", max_distance=8, one_per_group=True, size=5)
+    arguments = ("query", "--tool", "--index", "news", "-d", "8", "--one-per-group", "--size", "5")
+    assert json.loads(local(*arguments).stdout) == wanted
+    request, body = local(*arguments, "--console").stdout.split("\n", 1)
+    assert (request, json.loads(body)) == ("POST kbn:/api/agent_builder/tools", wanted)
+
+
 def test_a_query_for_nothing_is_one_line(local):
     """A text without features can have no near-duplicates, so there is no query."""
     failed(local("query", "..."), "has no features")
@@ -249,6 +267,10 @@ def test_a_query_for_nothing_is_one_line(local):
         ["query", "a", "--esql", "--filter", "{}"],
         ["query", "a", "--esql", "--plans", "2", "--console"],
         ["query", "a", "--one-per-group"],
+        ["query", "a", "--tool"],
+        ["query", "--tool", "--esql"],
+        ["query", "--tool", "--exclude-id", "1"],
+        ["query", "--tool", "--json"],
         ["query", "a", "--kql", "--console"],
         ["query", "a", "--lucene", "--exclude-id", "1"],
         ["query", "--group", "a"],

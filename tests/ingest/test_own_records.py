@@ -1,12 +1,22 @@
 """Lines of our own files are told from documents of users."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.ingest.actions import find_own_record
+from es_simhash.ingest.item import Container
 from es_simhash.ingest.written import Written
 from es_simhash.removal.plan_file import PlanHeader
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval, Restored
+from es_simhash.removal.records import (
+    DuplicateAction,
+    DuplicateResult,
+    PlannedDocument,
+    PlannedRemoval,
+    Restored,
+    RestoredAction,
+)
 
 DOCUMENT = PlannedDocument("1", "i", None, 1, 1, "d")
 OWN = [
@@ -35,6 +45,15 @@ USERS = [
 def test_lines_of_ours(line, kind):
     """Of every file that a command writes."""
     assert find_own_record(line) == kind
+
+
+def test_every_report_has_words_that_are_known():
+    """The words stand in a room above this one, so they are written down twice."""
+    removal = PlannedRemoval(DOCUMENT, DOCUMENT, 3, None)
+    lines = [DuplicateResult.of(removal, action) for action in get_args(DuplicateAction)]
+    lines += [Restored("1", "i", action, "r") for action in get_args(RestoredAction)]
+    lines += [Written(0, "1", "i", "unchanged"), Written(0, "1", "i", "tagged", contained_in=Container("2", "i", 1.0))]
+    assert {find_own_record(line.to_dict()) for line in lines} == {"report"}
 
 
 @pytest.mark.parametrize("document", USERS)

@@ -3,10 +3,22 @@ Queries to paste find what an exhaustive comparison finds: the languages are mod
 every bit.
 """
 
+import json
+import re
+
+import jsonschema
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash import InvalidInputError, build_esql, build_query_bar, fingerprint_fields, hamming_distance, make_plan
+from es_simhash import (
+    InvalidInputError,
+    build_esql,
+    build_esql_tool,
+    build_query_bar,
+    fingerprint_fields,
+    hamming_distance,
+    make_plan,
+)
 from es_simhash.lookup.paste import block_condition, plan_to_paste, write
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.lookup.query import candidate_clauses
@@ -74,6 +86,75 @@ def test_esql_returns_what_is_near(wanted, flips, max_distance, excluded):
     rows = [(row["near_dup_distance"], row["_id"]) for row in run_esql(text, documents)]
     near_ones = [(hamming_distance(each, wanted), str(n)) for n, each in enumerate(held)]
     assert rows == sorted(each for each in near_ones if each[0] <= max_distance)
+
+
+@settings(max_examples=40)
+@given(wanted=fingerprints, flips=some_flips, max_distance=st.integers(0, 64), one_per_group=st.booleans())
+def test_a_tool_asks_what_esql_asks(wanted, flips, max_distance, one_per_group):
+    """Whatever fingerprint the agent gives: its rows are those of the text for that fingerprint."""
+    documents = [document(number, near(wanted, each), prefix=PREFIX) for number, each in enumerate(flips)]
+    choice = {"max_distance": max_distance, "one_per_group": one_per_group, "prefix": PREFIX}
+    query = build_esql_tool("news", **choice)["configuration"]["query"]
+    for n in range(4):  # what the server computes of the parameter
+        term = f"{wanted:016x}"[4 * n : 4 * n + 4]
+        query = query.replace(f"== TO_LOWER(SUBSTRING(?fingerprint, {4 * n + 1}, 4))", f'IN ("{term}")')
+    query = query.replace("?fingerprint", f'"{wanted:016X}"')
+    assert "?" not in query
+    rows = run_esql(build_esql("news", wanted, size=100, **choice), documents)
+    assert run_esql(f"{query}, *", documents) == rows
+
+
+# What Kibana accepts, in our words; beside it, the parameters must be those of the query.
+TOOL = {
+    "type": "object",
+    "required": ["id", "type", "configuration"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {
+            "type": "string",
+            "maxLength": 64,
+            "pattern": r"^[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$",
+            "not": {"const": "new"},
+        },
+        "type": {"const": "esql"},
+        "description": {"type": "string", "minLength": 1},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "configuration": {
+            "type": "object",
+            "required": ["query", "params"],
+            "additionalProperties": False,
+            "properties": {
+                "query": {"type": "string"},
+                "params": {
+                    "additionalProperties": {
+                        "type": "object",
+                        "required": ["type", "description"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "type": {"enum": ["string", "integer", "float", "boolean", "date"]},
+                            "description": {"type": "string"},
+                        },
+                    }
+                },
+            },
+        },
+    },
+}
+
+
+@given(
+    index=st.one_of(
+        st.sampled_from(["news", "news-*", "a,b", ".x-", "新闻", "n" * 90]),
+        ids.filter(lambda each: each.strip() and "," not in each),
+    ),
+    max_distance=st.integers(0, 64),
+    one_per_group=st.booleans(),
+)
+def test_a_tool_has_the_form_that_kibana_accepts(index, max_distance, one_per_group):
+    tool = build_esql_tool(index, max_distance=max_distance, one_per_group=one_per_group)
+    jsonschema.validate(json.loads(json.dumps(tool)), TOOL)
+    query = tool["configuration"]["query"].partition("\n")[2]  # behind FROM, which has the name of the index
+    assert set(re.findall(r"\?(\w+)", query)) == tool["configuration"]["params"].keys()
 
 
 def test_one_per_group_keeps_the_nearest_and_every_document_without_group():
@@ -192,3 +273,6 @@ def test_what_esql_cannot_say(arguments, error):
     """Before any text is made."""
     with pytest.raises(error):
         build_esql(fingerprint=0, **arguments)
+    if "plan" not in arguments and "exclude_ids" not in arguments:
+        with pytest.raises(error):
+            build_esql_tool(**arguments)

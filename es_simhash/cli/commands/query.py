@@ -20,7 +20,8 @@ from es_simhash.dashboards import build_dashboards
 from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.paste import MOST_ROWS, Selection, build_esql, build_query_bar
+from es_simhash.lookup.esql import MOST_ROWS, build_esql, build_esql_tool
+from es_simhash.lookup.paste import Selection, build_query_bar
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan
 from es_simhash.lookup.query import (
     FieldKind,
@@ -34,7 +35,7 @@ from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, read_settings
 
 # The options that choose a form; each is a flag of this name.
-_FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field")
+_FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field", "tool")
 _BARS = ("kql", "lucene")
 _PAGE = 1_000
 
@@ -58,12 +59,14 @@ def _check_form(
     form = forms[0] if forms else None
     if as_json and (form or console):
         raise click.UsageError(f"pass {'--console' if console else names[0]} or --json, not both")
-    if one_per_group and form != "esql":
-        raise click.UsageError("--one-per-group needs --esql")
+    if one_per_group and form not in ("esql", "tool"):
+        raise click.UsageError("--one-per-group needs --esql or --tool")
     if is_selection and form not in _BARS:
         raise click.UsageError("--group, --group-of and --only need --kql or --lucene")
     if form in _BARS and (console or filter is not None or exclude_ids):
         raise click.UsageError(f"{names[0]} is text for a query bar: it takes no --console, --filter or --exclude-id")
+    if form == "tool" and (filter is not None or exclude_ids):
+        raise click.UsageError("--tool takes no --filter and no --exclude-id: the agent chooses the document")
     if form and plans > 1:
         raise click.UsageError(f"pass --plans or {names[0]}, not both")
     if form and not console and filter is not None:
@@ -77,6 +80,7 @@ def _check_form(
     "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
     'es-simhash query "the quick brown fox" --esql --index news',
+    "es-simhash query --tool --index news",
     "es-simhash query --lines --max-distance 8 <titles.txt",
     "es-simhash query --kql --group 4711",
     "es-simhash query --lucene --only duplicates",
@@ -95,7 +99,9 @@ def _check_form(
 )
 @options.max_distance
 @options.number(
-    "--size", most=10_000, help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000."
+    "--size",
+    most=10_000,
+    help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000, with --tool 100.",
 )
 @options.filter_query
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
@@ -106,6 +112,7 @@ def _check_form(
 @options.number("--plans", default=1, help="Print the N cheapest lookup plans, the cheapest first.")
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
 @click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
+@click.option("--tool", is_flag=True, help="Print that as a tool of Agent Builder: an agent gives the fingerprint.")
 @click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")
 @click.option("--kql", is_flag=True, help="Print text for the query bar: KQL in Kibana, DQL in Dashboards.")
 @click.option("--lucene", is_flag=True, help="Print text for the query bar, where Lucene is its language.")
@@ -144,7 +151,7 @@ def command(
     only for --group-of, and for --id with a --max-distance above 3 or with an option below.
 
     Without TEXT, or if it is -, the text comes from stdin. Stdout has nothing but the text to paste; remarks go to
-    stderr. --esql prints the lookup in ES|QL. --kql and
+    stderr. --esql prints the lookup in ES|QL; --tool, for any document, a tool for agents in Kibana. --kql and
     --lucene print text for a query bar: the candidates of the text, a --group, the --group-of a document, or --only
     one kind of documents. --runtime-field and --script-field print the script of a field that shows the distance to the
     text; with --console they add that field to the search, and --script-field then works on both products.
@@ -152,12 +159,12 @@ def command(
     With --lines each line of stdin is a text, and a line of stdout is its search; null if the text has no features. A
     line is answered as soon as no further line waits, so another program may keep the command open.
     """
-    subjects = (text, fingerprint, file, document_id, group, group_of, only, lines or None)
+    subjects = (text, fingerprint, file, document_id, group, group_of, only, lines or None, how["tool"] or None)
     text = piped_text(*subjects) or text
     subjects = (text, *subjects[1:])
     if sum(given is not None for given in subjects) != 1:
         raise click.UsageError(
-            "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of and --only"
+            "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of, --only and --tool"
         )
     is_selection = any(each is not None for each in (group, group_of, only))
     form: Any = _check_form([name for name in _FORMS if how.pop(name)], is_selection=is_selection, **how)
@@ -171,6 +178,8 @@ def command(
         group = _group_of(target, wanted.index, group_of)
     if group is not None or only is not None:
         print_text(build_query_bar(form, group=group, only=only, prefix=target.prefix))
+    elif form == "tool":
+        _print_tool(wanted)
     elif lines:
         _answer_lines(wanted)
     elif document_id is not None and wanted.allows_terms_lookup:
@@ -264,6 +273,14 @@ def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
     filters = check_filter(wanted.filter)
     body = {"query": text, **({"filter": {"bool": {"filter": filters}}} if filters else {})}
     return f"POST /_query\n{to_json(body, indent=2)}"
+
+
+def _print_tool(wanted: _Wanted) -> None:
+    choice: dict[str, Any] = {"max_distance": wanted.max_distance, "one_per_group": wanted.one_per_group}
+    choice |= {"prefix": wanted.target.prefix} | ({"size": wanted.size} if wanted.size else {})
+    note("the tool needs Kibana and Elasticsearch 9.3 or later, with --one-per-group 9.4")
+    request = "POST kbn:/api/agent_builder/tools\n" if wanted.console else ""
+    print_text(f"{request}{to_json(build_esql_tool(wanted.index, **choice), indent=2)}")
 
 
 def _print_search(wanted: _Wanted, what: str, body: Any) -> None:

@@ -1,0 +1,79 @@
+"""A filter of near-duplicates for Haystack: a component of a pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from es_simhash.integrations import missing
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.utils import deserialize_callable, serialize_callable
+except ImportError as error:
+    raise missing(__name__, error) from error
+
+from es_simhash.folding.texts import Keep
+from es_simhash.integrations.options import Item, Options
+from es_simhash.texts.measures import Preset
+
+
+@component
+class NearDupFilter:
+    """
+    Drop documents that are near-duplicates of one that stays; no server, no model.
+
+    Connect it behind a retriever or a joiner. Documents that stay keep their order, scores, ids and meta; one that
+    stands for others is a copy with ``similar_count`` and ``similar_ids`` in its meta. A document with a blob stays,
+    since only texts are compared. Its options are those of :func:`es_simhash.distinct_texts`.
+
+    Examples:
+        >>> from haystack import Document
+        >>> text = "The council approved the new bridge over the river on Tuesday after a long debate."
+        >>> documents = [Document(id="a", content=text), Document(id="b", content=text.upper())]
+        >>> NearDupFilter().run(documents)["documents"][0].meta
+        {'similar_count': 1, 'similar_ids': ['b']}
+    """
+
+    def __init__(self, preset: str | Preset = "near", keep: Keep = "first", contained: float | None = None) -> None:
+        # Without pydantic's checks: an error is one line, as everywhere.
+        self.options = Options.model_construct(preset=preset, keep=keep, contained=contained)
+        self.options.check()
+
+    @component.output_types(documents=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Return the documents that stay, as ``documents``."""
+        found = self.options.filtered(documents, _item)
+        return {"documents": [each if meta is None else replace(each, meta=meta) for each, meta in found]}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Return the documents that stay, as ``documents``; they are compared in a thread."""
+        return await asyncio.to_thread(self.run, documents)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a file of a pipeline says; a function given as *keep* must have a name in a module."""
+        preset, keep, contained = self.options.preset, self.options.keep, self.options.contained
+        return default_to_dict(
+            self,
+            preset=asdict(preset) if isinstance(preset, Preset) else preset,
+            keep=serialize_callable(keep) if callable(keep) else keep,
+            contained=contained,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> NearDupFilter:
+        """Return the component that a file of a pipeline describes."""
+        given = dict(data.get("init_parameters", {}))
+        if isinstance(given.get("preset"), dict):
+            given["preset"] = Preset(**given["preset"])
+        keep: str | Callable[[str], Any] = given.get("keep", "first")
+        if isinstance(keep, str) and "." in keep:
+            given["keep"] = deserialize_callable(keep)
+        return default_from_dict(cls, {**data, "init_parameters": given})
+
+
+def _item(document: Document) -> Item:
+    return Item(document.content if document.blob is None else None, document.id, document.meta)

@@ -1,0 +1,17 @@
+"""The examples of docs/search.md for LangChain, LlamaIndex and Haystack, where these are installed."""
+
+import pytest
+
+from tests.docs.blocks import blocks, run
+
+for package, extra in (("langchain_core", "langchain"), ("llama_index.core", "llama-index"), ("haystack", "haystack")):
+    pytest.importorskip(package, reason=f"needs the extra {extra}: run make integrations")
+
+
+def test_the_examples():
+    """In order, in one namespace."""
+    namespace = {"__name__": "examples"}
+    every = blocks("docs/search.md", "python frameworks")
+    assert len(every) == 3
+    for block in every:
+        run(block, namespace)
