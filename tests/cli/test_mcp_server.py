@@ -381,7 +381,7 @@ def test_http_wants_the_token_the_host_and_the_origin(server, filled, runner):
 
 
 def test_http_makes_a_token_if_none_is_given():
-    """Another one each time; it is printed once. A short one is refused."""
+    """Another one each time; it is printed once."""
     tokens = []
     for _ in range(2):
         with over_http("http://127.0.0.1:1") as (place, said):
@@ -390,12 +390,6 @@ def test_http_makes_a_token_if_none_is_given():
             assert post(place, authorization=f"Bearer {tokens[-1]}") != 401
     assert len(set(tokens)) == 2
     assert min(map(len, tokens)) > 40
-    variables = environment(ES_SIMHASH_MCP_TOKEN=TOKEN[:15])
-    failed = subprocess.run(
-        [*PROGRAM, "mcp", "--http", "0"], capture_output=True, text=True, env=variables, check=False
-    )
-    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
-    assert "ES_SIMHASH_MCP_TOKEN has fewer than 16 characters" in failed.stderr
 
 
 RIGHTS = ["read", "indices:admin/mappings/get"]
