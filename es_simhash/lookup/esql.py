@@ -131,7 +131,8 @@ def build_esql_tool(
     Return an ES|QL tool for agents in Kibana's Agent Builder: the body of ``POST /api/agent_builder/tools``.
 
     It needs Kibana 9.4 or later. The agent gives a fingerprint that it read from a document. The rows are those of
-    :func:`build_esql`, without the fields of the documents. ES|QL has no neighbours of a block term: above 3 bits it compares every fingerprint.
+    :func:`build_esql`, without the fields of the documents. ES|QL has no neighbours of a block term: above 3 bits it
+    compares every fingerprint.
 
     Args:
         index:
