@@ -1,8 +1,8 @@
 """
 Lookups in ES|QL, the language of Elasticsearch: as text, and as a tool for agents. Nothing is sent.
 
-The text follows the documentation and grammar of Elasticsearch 9, the tool those of Kibana 9; the tests run a model of
-the language and check the form of a tool, without a server.
+The text follows the documentation and grammar of Elasticsearch 9, the tool those of Kibana 9.4; the tests run a model
+of the language and check the form of a tool, without a server.
 """
 
 from __future__ import annotations
@@ -130,8 +130,9 @@ def build_esql_tool(
     """
     Return an ES|QL tool for agents in Kibana's Agent Builder: the body of ``POST /api/agent_builder/tools``.
 
-    The agent gives a fingerprint that it read from a document. The rows are those of :func:`build_esql`, without the
-    fields of the documents. ES|QL has no neighbours of a block term: above 3 bits it compares every fingerprint.
+    It needs Kibana 9.4 or later. The agent gives a fingerprint that it read from a document. The rows are those of
+    :func:`build_esql`, without the fields of the documents. ES|QL has no neighbours of a block term: above 3 bits it
+    compares every fingerprint.
 
     Args:
         index:

@@ -112,7 +112,9 @@ def _check_form(
 @options.number("--plans", default=1, help="Print the N cheapest lookup plans, the cheapest first.")
 @click.option("--console", is_flag=True, help="Print text to paste into Dev Tools of Kibana or Dashboards.")
 @click.option("--esql", is_flag=True, help="Print ES|QL, for Discover in Kibana. Elasticsearch 9.3 and later.")
-@click.option("--tool", is_flag=True, help="Print that as a tool of Agent Builder: an agent gives the fingerprint.")
+@click.option(
+    "--tool", is_flag=True, help="Print a tool for agents in Kibana, which give the fingerprint. 9.4 and later."
+)
 @click.option("--one-per-group", is_flag=True, help="ES|QL: the nearest document of each group. 9.4 and later.")
 @click.option("--kql", is_flag=True, help="Print text for the query bar: KQL in Kibana, DQL in Dashboards.")
 @click.option("--lucene", is_flag=True, help="Print text for the query bar, where Lucene is its language.")
@@ -278,7 +280,7 @@ def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
 def _print_tool(wanted: _Wanted) -> None:
     choice: dict[str, Any] = {"max_distance": wanted.max_distance, "one_per_group": wanted.one_per_group}
     choice |= {"prefix": wanted.target.prefix} | ({"size": wanted.size} if wanted.size else {})
-    note("the tool needs Kibana and Elasticsearch 9.3 or later, with --one-per-group 9.4")
+    note("the tool needs Kibana and Elasticsearch 9.4 or later; Kibana 9.3 calls the type of its parameter keyword")
     request = "POST kbn:/api/agent_builder/tools\n" if wanted.console else ""
     print_text(f"{request}{to_json(build_esql_tool(wanted.index, **choice), indent=2)}")
 
