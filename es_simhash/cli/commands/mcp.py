@@ -176,8 +176,9 @@ async def _serve_http(reader: Reader, port: int) -> None:
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
+        why = os.strerror(error.errno or 0)
         raise InvalidInputError(
-            f"--http {port} cannot be used ({os.strerror(error.errno or 0)}): stop the program that uses it, or pass another port"
+            f"--http {port} cannot be used ({why}): stop the program that uses it, or pass another port"
         ) from error
     places = [f"{host}:{listening.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
     # Pages that a browser shows have another origin, and a name that leads here is another host.
