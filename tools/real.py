@@ -2,10 +2,9 @@
 Start the containers of docker-compose.yml, one profile after another, check what only they can show, and write the
 results into COMPATIBILITY.md: ``make real``. The checks are in ``tests/servers/real.py``.
 
-It needs a container engine that the package `docker` can reach (Docker, or Podman with its socket in DOCKER_HOST), the
-four ports of the compose file on 127.0.0.1 (ELASTICSEARCH_PORT and its like in the environment choose others), 8 GB of
-memory, and the wheel in dist/, which the service `follow` installs. What it makes has a label and names of its own, and
-is removed at the end; what a run left that was killed is removed by the next one.
+It needs a container engine (Docker, or Podman with its socket in DOCKER_HOST), the ports of the compose file (those of
+.env.example in the environment choose others), 8 GB of memory, and the wheel in dist/ for the service `follow`. What it
+makes has a label and names of its own, and is removed at the end, or by the next run after one that was killed.
 """
 
 # ruff: noqa: INP001, T201 - a script

@@ -36,6 +36,8 @@ FIELDS = {"time_field": "published_at", "source_field": "source", "text_field": 
 XSRF = {"elasticsearch": {"kbn-xsrf": "true"}, "opensearch": {"osd-xsrf": "true", "securitytenant": "global"}}
 # Kibana's own pages send these with a request of theirs; another program gets a 400 without them.
 INTERNAL = {"elasticsearch": {"elastic-api-version": "1", "x-elastic-internal-origin": "kibana"}, "opensearch": {}}
+# Both products refuse a file that is not called *.ndjson.
+DISPOSITION = 'Content-Disposition: form-data; name="file"; filename="pack.ndjson"'
 STRATEGY = {"elasticsearch": "ese", "opensearch": "opensearch"}
 TRIES = 180
 
@@ -139,9 +141,10 @@ def panels(place: Place) -> str:
     _assert_held(place, pack)
     packs = [pack] + [build_dashboards(index, **FIELDS, product="kibana")] * (server.product == "elasticsearch")
     for each in packs:
-        answer = _ask(place, "/api/saved_objects/_import?overwrite=true", *_as_form(each))
-        assert answer["success"] is True
-        assert answer["successCount"] == len(each), answer
+        lines = "".join(json.dumps(line) + "\n" for line in each)
+        form = f"--pack\r\n{DISPOSITION}\r\n\r\n{lines}\r\n--pack--\r\n".encode()
+        answer = _ask(place, "/api/saved_objects/_import?overwrite=true", form, "multipart/form-data; boundary=pack")
+        assert (answer["success"], answer["successCount"]) == (True, len(each)), answer
         _assert_held(place, each)
     charts = [each for each in pack if each["type"] == "visualization" and '"vega"' in each["attributes"]["visState"]]
     assert len(charts) >= 7
@@ -157,38 +160,29 @@ def panels(place: Place) -> str:
 
 def _assert_held(place: Place, pack: list[dict]) -> None:
     wanted = [{"type": each["type"], "id": each["id"]} for each in pack]
-    body = {"objects": wanted, "excludeExportDetails": True}
-    lines = _ask(place, "/api/saved_objects/_export", json.dumps(body).encode(), "application/json").splitlines()
+    body = json.dumps({"objects": wanted, "excludeExportDetails": True}).encode()
+    lines = _ask(place, "/api/saved_objects/_export", body).splitlines()
     assert {json.loads(line)["id"] for line in lines} == {each["id"] for each in pack}
 
 
 def _search(place: Place, params: dict) -> dict:
     """Kibana answers a search that takes longer with an id to ask again for."""
-    path, product = f"/internal/search/{STRATEGY[place.server.product]}", place.server.product
-    asked = json.dumps({"params": params}).encode()
+    path = search = f"/internal/search/{STRATEGY[place.server.product]}"
+    asked, headers = json.dumps({"params": params}).encode(), INTERNAL[place.server.product]
     for _ in range(TRIES):
-        answer = _ask(place, path, asked, "application/json", INTERNAL[product])
+        answer = _ask(place, path, asked, headers=headers)
         if not answer.get("isRunning"):
             return answer["rawResponse"]
-        path = f"/internal/search/{STRATEGY[product]}/{answer['id']}"
+        path = f"{search}/{answer['id']}"
         place.pause()
-    raise TimeoutError(path)
+    raise TimeoutError(search)
 
 
-def _ask(place: Place, path: str, body: bytes, kind: str, headers: dict[str, str] | None = None):
-    headers = XSRF[place.server.product] | (headers or {}) | {"Content-Type": kind}
-    status, answer, _ = send(place.board, "POST", path, body, headers)
+def _ask(place: Place, path: str, body: bytes, kind: str = "application/json", headers: dict[str, str] | None = None):
+    every = XSRF[place.server.product] | {"Content-Type": kind}
+    status, answer, _ = send(place.board, "POST", path, body, every | (headers or {}))
     assert status == 200, f"{path}: {status} {answer}"
     return answer
-
-
-def _as_form(pack: list[dict]) -> tuple[bytes, str]:
-    """Return the pack as an upload, and its content type; both products refuse a file that is not called *.ndjson*."""
-    lines = "".join(json.dumps(each) + "\n" for each in pack)
-    head = 'Content-Disposition: form-data; name="file"; filename="pack.ndjson"\r\nContent-Type: application/ndjson'
-    return f"--pack-of-es-simhash\r\n{head}\r\n\r\n{lines}\r\n--pack-of-es-simhash--\r\n".encode(), (
-        "multipart/form-data; boundary=pack-of-es-simhash"
-    )
 
 
 def follow(place: Place) -> str:
