@@ -1,7 +1,7 @@
 """
 Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size_flow.py`` uses.
 
-    python bench/fit_sizing.py docs/lookup.md
+    python bench/fit_sizing.py docs/benchmarks.md
 
 Reads the table "Time of a lookup over that of an empty search" (4 million documents; bench/lookup.py measured it) and
 prints, for each product, the constants with the least squares of relative errors, and each row with what they predict.
