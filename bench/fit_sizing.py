@@ -21,12 +21,10 @@ from es_simhash.lookup.plan import SKIMMED_FROM, explain_plan
 from es_simhash.mapping.context import IndexStats, Limits
 
 DOCUMENTS = 4_000_000
-# Columns of the table after the distance: product, segments, whether scripts run; None where segments run in parallel.
+# Columns of the table after the distance: product, segments, whether scripts run.
 COLUMNS = (
     ("opensearch", 8, True),
     ("opensearch", 8, False),
-    None,
-    None,
     ("opensearch", 1, True),
     ("opensearch", 1, False),
     ("elasticsearch", 12, False),
@@ -43,7 +41,7 @@ def read_rows(page: str) -> list[dict[str, Any]]:
     for line in table.partition("\n\n")[0].splitlines()[2:]:
         distance, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         for column, cell in zip(COLUMNS, cells, strict=True):
-            if column and re.fullmatch(r"[\d.]+", cell) and int(distance) >= SMALLEST_DISTANCE:
+            if re.fullmatch(r"[\d.]+", cell) and int(distance) >= SMALLEST_DISTANCE:
                 product, segments, scripts = column
                 rows.append(
                     {
