@@ -305,7 +305,7 @@ class PlanEstimate:
     milliseconds: float
 
 
-# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/benchmarks.md. A term
+# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/benchmarks.md). A term
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored; a skimmed hit is sent without its _id. Only their proportions decide.
 PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}
