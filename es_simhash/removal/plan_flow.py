@@ -18,7 +18,7 @@ from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping
-from es_simhash.groups.settings_flow import find_field, settle_grouping
+from es_simhash.groups.settings_flow import find_field, settle_grouping, target_of
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
@@ -39,7 +39,7 @@ from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.buckets_flow import aggregate, count_documents
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
     Call,
@@ -131,8 +131,30 @@ def plan_removal(
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
+    lacking = yield from _count_lacking(context, index, resolved)
     excess = tuple(header.excess)
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess)
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking)
+
+
+def _count_lacking(context: Context, index: Index, resolved: Resolved) -> Flow[tuple[int, int]]:
+    """Return how many documents have a text and no fingerprint, and how many lack the group that is recorded."""
+    fields, text_fields = Fields(context.prefix), resolved.text_fields
+    has_fingerprint = {"exists": {"field": fields.fingerprint}}
+    has_text = {"bool": {"should": [{"exists": {"field": each}} for each in text_fields.all]}}
+    grouped = [name for name, own in resolved.each.items() if target_of(own) is not None]
+    aggs = {
+        "bare": {"filter": {"bool": {"must_not": [has_fingerprint], "filter": [has_text] if text_fields.all else []}}},
+        "ungrouped": {
+            "filter": {
+                "bool": {
+                    "filter": [has_fingerprint, {"terms": {"_index": grouped}}],
+                    "must_not": [{"exists": {"field": fields.group}}],
+                }
+            }
+        },
+    }
+    found = yield from aggregate(index, (), aggs)
+    return found["bare"]["doc_count"], found["ungrouped"]["doc_count"]
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
@@ -149,7 +171,6 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
-    shown = (*options.show, *([options.protect] if options.protect else ()))
     measure: PairMeasure = grouping.measure
     if options.contained is not None:
         from es_simhash.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
@@ -163,7 +184,7 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
     if bound is None:
         decided_by = {name: [*fields, Fields(context.prefix).fingerprint] for name, fields in decided_by.items()}
     prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, measure, reason)
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, options.show, longest, measure, reason)
 
 
 def decisive_fields(

@@ -163,7 +163,7 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided"]
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided", "earlier"]
 
 AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
@@ -179,6 +179,7 @@ _SENTENCES: dict[str, str] = {
     "unreadable": "the server could not read it now",
     "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
     "decided": "it was decided to keep it",
+    "earlier": "an earlier run deleted it",
 }
 
 
@@ -204,7 +205,7 @@ class DuplicateResult(Record):
             plan no longer fits, the server refused, or it was decided to keep it. ``"restored"`` where it was deleted
             and came back, because its canonical was deleted or changed at the same moment.
         kind:
-            Why it was kept or restored, as a word; else ``None``.
+            Why it was kept or restored, as a word, or ``"earlier"`` where an earlier run deleted it; else ``None``.
         detail:
             What more is known, such as the server's own words.
         similarity:
@@ -231,11 +232,11 @@ class DuplicateResult(Record):
     @property
     def is_done(self) -> bool:
         """Whether what was planned, or decided about it, was done, or would be."""
-        return self.kind in (None, "decided")
+        return self.kind in (None, "decided", "earlier")
 
     @property
     def reason(self) -> str | None:
-        """Why it was kept or restored, as a sentence for people; else ``None``."""
+        """What :attr:`kind` means, as a sentence for people; ``None`` without a kind."""
         return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
 
     @classmethod
@@ -269,6 +270,9 @@ LEFT_OUT: Mapping[str, str] = {
 }
 """Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``plan_flow``) adds it here."""
 
+LeftOut: TypeAlias = str
+"""A kind of :data:`LEFT_OUT`."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
@@ -287,13 +291,14 @@ class RemovalPlan:
         duplicates:
             Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
         left_out:
-            How many documents are not in the plan, by kind: ``"not_similar"``: the present texts are below the
-            similarity, or share no long runs; ``"unreadable"``: a text could not be read; ``"changed"``: a document was
-            changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
-            present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
-            ``"common"``: it shares passages with very many documents, and was not compared with all of them.
+            How many documents are not in the plan, by kind; ``es_simhash.removal.records.LEFT_OUT`` has the meanings.
         excess:
             Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
+        without_fingerprint:
+            How many documents have a text and no fingerprint, so that they were not looked at: ``backfill`` adds them.
+        ungrouped:
+            Where the index records a grouping, how many documents have a fingerprint and no group: ``reconcile`` groups
+            them. The plan has their duplicates all the same.
     """
 
     path: str
@@ -303,6 +308,8 @@ class RemovalPlan:
     duplicates: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     excess: tuple[Excess, ...] = ()
+    without_fingerprint: int = 0
+    ungrouped: int = 0
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
