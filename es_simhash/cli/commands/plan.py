@@ -16,7 +16,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, given, show_plan, warn_of_lacking
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, warn
+from es_simhash.cli.output import count, note, print_json, print_line, tracking, warn
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
@@ -67,8 +67,8 @@ def command(
     with ExitStack() as stack:
         path = out or Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")), "plan")
         connection = stack.enter_context(connect(target, index))
-        with say_if_stopped():
-            made = connection.simhash.plan_removal(index, path, **given(removal, grouping))
+        with say_if_stopped(), tracking() as progress:
+            made = connection.simhash.plan_removal(index, path, progress=progress, **given(removal, grouping))
         if out is None:
             show_plan(path, as_json=as_json)
         elif as_json:
