@@ -124,12 +124,12 @@ def show(
             counts.total += not is_removed_tag
             if is_listed and as_json:
                 print_json(each.to_dict())
-            elif is_listed and each.kind != "earlier":
+            elif is_listed and not each.earlier:
                 unlisted += 1
                 if unlisted <= 0:
                     lines.print(*_line(each, relation))
             counts.decided += each.kind == "decided"
-            counts.earlier += each.kind == "earlier"
+            counts.earlier += each.earlier
             if not each.is_done and each.kind is not None:
                 kinds[each.kind] += 1
                 if kinds.total() <= SHOWN_FAILURES:

@@ -339,7 +339,7 @@ class _Batch:
                 lost[number] = "canonical_changed"
             else:
                 is_earlier = number in self._before and each.document.key not in self._archived
-                self._records[number] = DuplicateResult.of(each, "deleted", "earlier" if is_earlier else None)
+                self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
         keys = {number: lines[number].document.key for number in lost}
         missing = list(set(keys.values()) - self._archived.keys())
         texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}

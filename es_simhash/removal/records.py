@@ -163,7 +163,7 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided", "earlier"]
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided"]
 
 AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
@@ -179,7 +179,6 @@ _SENTENCES: dict[str, str] = {
     "unreadable": "the server could not read it now",
     "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
     "decided": "it was decided to keep it",
-    "earlier": "an earlier run deleted it",
 }
 
 
@@ -205,7 +204,7 @@ class DuplicateResult(Record):
             plan no longer fits, the server refused, or it was decided to keep it. ``"restored"`` where it was deleted
             and came back, because its canonical was deleted or changed at the same moment.
         kind:
-            Why it was kept or restored, as a word, or ``"earlier"`` where an earlier run deleted it; else ``None``.
+            Why it was kept or restored, as a word; else ``None``.
         detail:
             What more is known, such as the server's own words.
         similarity:
@@ -213,10 +212,12 @@ class DuplicateResult(Record):
             its shingles that stand there.
         routing:
             Its routing value, where it has one.
+        earlier:
+            Whether an earlier run of the same plan deleted it, and this one found it gone.
     """
 
-    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing"
-    _OPTIONAL = "routing"
+    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing earlier"
+    _OPTIONAL = "routing earlier"
 
     id: str
     index: str
@@ -228,15 +229,16 @@ class DuplicateResult(Record):
     detail: str = ""
     similarity: float | None = None
     routing: str | None = None
+    earlier: bool = False
 
     @property
     def is_done(self) -> bool:
         """Whether what was planned, or decided about it, was done, or would be."""
-        return self.kind in (None, "decided", "earlier")
+        return self.kind in (None, "decided")
 
     @property
     def reason(self) -> str | None:
-        """What :attr:`kind` means, as a sentence for people; ``None`` without a kind."""
+        """Why it was kept or restored, as a sentence for people; else ``None``."""
         return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
 
     @classmethod

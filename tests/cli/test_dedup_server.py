@@ -305,9 +305,9 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     records = [
         json.loads(line) for line in run("apply", plan, "--archive", archive, "--yes", "--json").stdout.splitlines()
     ]
-    assert {each["id"]: (each["action"], each["kind"]) for each in records} == {
-        "b": ("deleted", "earlier"),
-        "c": ("kept", "changed"),
+    assert {each["id"]: (each["action"], each["kind"], each.get("earlier", False)) for each in records} == {
+        "b": ("deleted", None, True),
+        "c": ("kept", "changed", False),
     }
     assert archived(archive).keys() == {"b"}
     # What is done is not left to do, and not done once more.
