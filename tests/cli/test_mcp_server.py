@@ -12,7 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from es_simhash.cli import app
 from tests.cli.test_mcp import HOSTILE, size
 from tests.servers.command_line import NEAR, PROGRAM, TEXT
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
@@ -381,13 +383,16 @@ def test_http_wants_the_token_the_host_and_the_origin(server, filled, runner):
 
 
 def test_http_makes_a_token_if_none_is_given():
-    """Another one each time; it is printed once."""
+    """Another one each time; it is printed once. A port that is taken is one line."""
     tokens = []
     for _ in range(2):
         with over_http("http://127.0.0.1:1") as (place, said):
             tokens.append(said.split()[-1])
             assert post(place) == 401
             assert post(place, authorization=f"Bearer {tokens[-1]}") != 401
+            taken = CliRunner().invoke(app, ["mcp", "--http", place.rsplit(":", 1)[1]])
+            assert (taken.exit_code, taken.stderr.count("\n")) == (1, 1)
+            assert "cannot be used (Address already in use)" in taken.stderr
     assert len(set(tokens)) == 2
     assert min(map(len, tokens)) > 40
 
