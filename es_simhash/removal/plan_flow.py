@@ -39,7 +39,7 @@ from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets_flow import aggregate, count_documents
+from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
     Call,
@@ -92,8 +92,8 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
     Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search. A larger share than is allowed is only noted: the
-    guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an index was
+    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is only
+    noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an index was
     replaced meanwhile; then no file is written.
     """
     check_output("path", path)
@@ -119,6 +119,7 @@ def plan_removal(
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
+        lacking = yield from _count_lacking(context, index, resolved)
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
@@ -131,30 +132,27 @@ def plan_removal(
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
-    lacking = yield from _count_lacking(context, index, resolved)
     excess = tuple(header.excess)
     return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking)
 
 
 def _count_lacking(context: Context, index: Index, resolved: Resolved) -> Flow[tuple[int, int]]:
     """Return how many documents have a text and no fingerprint, and how many lack the group that is recorded."""
-    fields, text_fields = Fields(context.prefix), resolved.text_fields
+    fields = Fields(context.prefix)
     has_fingerprint = {"exists": {"field": fields.fingerprint}}
-    has_text = {"bool": {"should": [{"exists": {"field": each}} for each in text_fields.all]}}
+    texts = [{"exists": {"field": each}} for each in resolved.text_fields.all]
+    has_text = [{"bool": {"should": texts}}] if texts else []
     grouped = [name for name, own in resolved.each.items() if target_of(own) is not None]
-    aggs = {
-        "bare": {"filter": {"bool": {"must_not": [has_fingerprint], "filter": [has_text] if text_fields.all else []}}},
-        "ungrouped": {
-            "filter": {
-                "bool": {
-                    "filter": [has_fingerprint, {"terms": {"_index": grouped}}],
-                    "must_not": [{"exists": {"field": fields.group}}],
-                }
-            }
-        },
-    }
-    found = yield from aggregate(index, (), aggs)
-    return found["bare"]["doc_count"], found["ungrouped"]["doc_count"]
+    has_record = [has_fingerprint, {"terms": {"_index": grouped}}]
+    numbers = []
+    for query in (
+        {"filter": has_text, "must_not": [has_fingerprint]},
+        {"filter": has_record, "must_not": [{"exists": {"field": fields.group}}]},
+    ):
+        number, gaps = yield from count_documents(index, {"bool": query}, patience=Patience())
+        check_whole(gaps)
+        numbers.append(number)
+    return numbers[0], numbers[1]
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
