@@ -92,9 +92,9 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
     Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is only
-    noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an index was
-    replaced meanwhile; then no file is written.
+    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is
+    only noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an
+    index was replaced meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
