@@ -174,6 +174,11 @@ def test_search(server):
         assert len(run_commands("docs/search.md")) == 3
 
 
+def test_lookup(server):
+    with ran("docs/lookup.md", server) as namespace:
+        assert [each.id for each in namespace["asked"][0]] == ["a", "b"]
+
+
 def test_passages(server):
     with ran("docs/passages.md", server) as namespace:
         assert namespace["found"].contains < 0.8
