@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults estates fuzz strangers integrations check lint format types mappings docs client dist sbom compat clean venv
+.PHONY: help demo test faults estates fuzz strangers integrations check lint format types mappings docs site client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -81,6 +81,9 @@ mappings: $(VENV)/.dev ## Write mappings/
 
 docs: $(VENV)/.dev ## Write docs/cli.md
 	$(BIN)/python tools/generate_cli_docs.py
+
+site: $(VENV)/.dev ## Build the site in build/site, and check its links
+	$(BIN)/python tools/build_site.py
 
 client: $(VENV)/.dev ## Write both clients from client/methods/
 	$(BIN)/python tools/generate_clients.py

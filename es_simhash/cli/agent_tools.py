@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -232,7 +233,8 @@ class Reader:
     async def close(self) -> None:
         """End what is running, and close the connection."""
         for each in self._running:
-            each.cancel()
+            if not each.cancelling():  # else it is closing what it has opened
+                each.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=5)
         if self._client is not None:
@@ -241,8 +243,10 @@ class Reader:
     def plan(self, name: Any) -> Path:
         """Return the path of the plan *name*, which may not lead out of the folder."""
         folder, given = (self.plans or Path()).resolve(), Path(check_path("plan", name))
-        path = (folder / given).resolve()
-        if given.is_absolute() or ".." in given.parts or not path.is_relative_to(folder) or not path.is_file():
+        path = Path(os.path.realpath(folder / given))
+        # Of a path that is too long, or links that lead to each other, the methods of Path raise.
+        is_inside = not given.is_absolute() and ".." not in given.parts and path.is_relative_to(folder)
+        if not is_inside or not os.path.isfile(path):  # noqa: PTH113 -- as above
             raise InvalidInputError(f"plan {shorten(name)} is not in the folder: leave plan out to see which are")
         return path
 

@@ -69,26 +69,29 @@ class Options(BaseModel):
 
 def _tell(kept: Item, dropped: Sequence[Item]) -> dict[str, Any] | None:
     """Return the metadata of *kept* with what it stands for; what an earlier filter told of these is counted too."""
-    before, ids = _told(kept)
-    count = before
-    known = {kept.id, *ids} - {None}
+    without_id, ids = _told(kept)
+    before = without_id + len(ids)
+    known = {kept.id, *ids}
     for each in dropped:
-        if each.id in known:  # the same document, found twice
-            continue
         more, its_ids = _told(each)
-        count += 1 + more
-        new = [id_ for id_ in (each.id, *its_ids) if id_ is not None and id_ not in known]
+        if each.id is None or each.id not in known:  # else the same document, found twice
+            without_id += more + (each.id is None)
+        new = [id_ for id_ in dict.fromkeys((each.id, *its_ids)) if id_ is not None and id_ not in known]
         known.update(new)
         ids += new
+    count = without_id + len(ids)
     return {**kept.metadata, COUNT: count, **({IDS: ids} if ids else {})} if count > before else None
 
 
 def _told(item: Item) -> tuple[int, list[str]]:
-    """Return what an earlier filter told in the metadata of *item*; what nobody of ours wrote is not overwritten."""
+    """
+    Return what an earlier filter told in the metadata of *item*: how many have no id, and the ids of the others.
+    What no filter wrote is not overwritten.
+    """
     count, ids = item.metadata.get(COUNT), item.metadata.get(IDS)
     is_count = count is None or (type(count) is int and count >= 0)
     if is_count and (ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))):
-        return count or 0, [*(ids or ())]
+        return max((count or 0) - len(ids or ()), 0), [*(ids or ())]
     name, value = (IDS, ids) if is_count else (COUNT, count)
     raise InvalidInputError(
         f"{name} in the metadata of document {shorten(item.id)} is {shorten(value)}, which no filter of "

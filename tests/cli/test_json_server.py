@@ -9,7 +9,7 @@ from tests.servers.support import put
 
 COMMANDS = [name for names in SECTIONS.values() for name in names]
 # They run without an end, measure the machine, or make an index of their own.
-ELSEWHERE = {"serve", "bench", "demo"}
+ELSEWHERE = {"mcp", "serve", "bench", "demo"}
 NO_OPTION = re.compile(r"\b(?:on_duplicate|max_distance|text_field|regroup)=|\b(?:put_mapping|create_index)\b")
 
 
@@ -51,6 +51,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["index-template", index, "-t", "body"],
         ["find", index, TEXT],
         ["passages", index, TEXT],
+        ["search", index, TEXT, "--distinct"],
         ["setup", index, "--yes"],
         ["backfill", index],
         ["follow", index, "--once", "--state-index", f"{index}-state"],

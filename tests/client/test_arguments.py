@@ -206,6 +206,7 @@ FUNCTIONS = {
         "documents": "count",
         "size": "count",
     },
+    "build_esql_tool": {"index": "one index", "max_distance": "count", "prefix": "prefix", "size": "count"},
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
     "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
     "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},

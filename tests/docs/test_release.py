@@ -15,8 +15,9 @@ STEPS = [(name, step) for name, job in WORKFLOW["jobs"].items() for step in job[
 
 def test_every_action_is_pinned_by_commit():
     """A tag can be moved to other code; a commit cannot."""
-    used = [step["uses"] for _, step in STEPS if "uses" in step]
-    assert used
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")]
+    used = [line for text in texts for line in re.findall(r"\buses: *(\S+)", text)]
+    assert len(used) > 10
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", each) for each in used)
 
 

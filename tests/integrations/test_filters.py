@@ -92,6 +92,9 @@ def test_a_document_found_twice_is_no_similar_one(framework):
     given = made(ARTICLE, ARTICLE.upper())
     [found] = framework.filtered([given[0], given[1], given[0], given[1]])
     assert found.metadata == {"source": "s0", "similar_count": 1, "similar_ids": ["id1"]}
+    branches = [framework.filtered([given[0], each]) for each in (given[1], given[1]._replace(id="new"))]
+    [joined] = framework.filtered([*branches[0], *branches[1]])
+    assert joined.metadata == {"source": "s0", "similar_count": 2, "similar_ids": ["id1", "new"]}
     [only] = framework.filtered([given[0], given[0]])
     assert only.metadata == {"source": "s0"}
 
@@ -287,6 +290,11 @@ def test_langchain_ids_that_are_no_strings_are_not_told():
     documents = (Document(ARTICLE, metadata={"_id": each, "similar_count": None}) for each in ([1], 2, None))
     [found] = NearDupFilter()(documents)
     assert found.metadata == {"_id": [1], "similar_count": 2}
+    first = [Document(ARTICLE, id="a"), Document(ARTICLE, id="b"), found]
+    [again] = NearDupFilter()(first)
+    assert again.metadata == {"similar_count": 4, "similar_ids": ["b"]}
+    [more] = NearDupFilter()([again, Document(ARTICLE)])
+    assert more.metadata == {"similar_count": 5, "similar_ids": ["b"]}
 
 
 def test_options_as_json():

@@ -84,6 +84,8 @@ def command(patterns: tuple[str, ...], plans: str | None, http: int | None, targ
         raise MissingDependencyError("mcp is not installed: pip install 'es-simhash[mcp]'") from error
     from es_simhash.cli.agent_tools import Reader  # noqa: PLC0415 -- loads numpy
 
+    if http is None and sys.stdin is not None and sys.stdin.isatty():
+        note("an agent starts this command, and speaks to it over stdin: see docs/agents.md; Ctrl-C ends it")
     reader = Reader(replace(target, server=server), login, patterns, None if plans is None else Path(plans))
     asyncio.run(_serve_stdio(reader) if http is None else _serve_http(reader, http))
 
@@ -174,8 +176,9 @@ async def _serve_http(reader: Reader, port: int) -> None:
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
+        why = os.strerror(error.errno or 0)
         raise InvalidInputError(
-            f"--http {port} cannot be used ({error.strerror}): stop the program that uses it, or pass another port"
+            f"--http {port} cannot be used ({why}): stop the program that uses it, or pass another port"
         ) from error
     places = [f"{host}:{listening.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
     # Pages that a browser shows have another origin, and a name that leads here is another host.
