@@ -3,9 +3,11 @@
 import json
 import shlex
 
+import click
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
+from es_simhash.cli import app
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all, stored_groups
@@ -201,15 +203,12 @@ def test_the_command(run, server, plain):
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
         assert "already set up" in again.stdout
-        commands = [line for line in again.stdout.splitlines() if line.startswith("es-simhash ")]
-        assert [shlex.split(line, comments=True)[1] for line in commands] == [
-            "find",
-            "groups",
-            "report",
-            "plan",
-            "follow",
-        ]
-        found = run(*shlex.split(commands[0], comments=True)[1:])
+        lines = [line for line in again.stdout.splitlines() if line.startswith("es-simhash ")]
+        commands = [shlex.split(line, comments=True)[1:] for line in lines]
+        assert [name for name, *_ in commands] == ["find", "groups", "report", "plan", "follow"]
+        for name, *rest in commands:
+            app.get_command(click.Context(app), name).make_context(name, rest)  # an option that is not there raises
+        found = run(*commands[0])
         assert "1 near-duplicate" in found.stdout, found.output
     assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 10
     plan = json.loads(run("setup", plain, "--yes", "--json").stdout)

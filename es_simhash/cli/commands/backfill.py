@@ -193,7 +193,7 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
     yield f"found: {count(groups.duplicates, 'duplicate')} of other documents; next:"
     next_ones = {
         ("find", found.index, "--id", example): "the near-duplicates of a document",
-        ("groups", found.index, "--min-size", "2", "all"): "all groups",
+        ("groups", found.index, "--min-size", "2"): "all groups",
         ("report", found.index, "--out", "report.html"): "how many, of whom, and which words differ",
         ("plan", found.index, "--out", "removal.jsonl"): "which to delete: review it, then apply",
         ("follow", found.index): "keeps all this right while other programs write",

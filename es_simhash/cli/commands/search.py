@@ -112,7 +112,10 @@ def _text_fields(connection: Connection, index: str) -> list[str]:
 
 def _query(words: str, fields: list[str], index: str) -> dict[str, Any]:
     if not fields:
-        raise InvalidInputError(f"index {index} does not record its text field: pass --query FILE with a whole search")
+        raise InvalidInputError(
+            f"index {index} does not record its text field: run es-simhash setup INDEX --text-field FIELD --yes, "
+            "or pass --query FILE with a whole search"
+        )
     return {"multi_match": {"query": words, "fields": fields}}
 
 
