@@ -81,9 +81,10 @@ def test_read_only_index(run, news, server, tmp_path):
         server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
 
 
-def test_an_index_without_our_fields(run, index, server, tmp_path):
+def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     """Whatever needs them names the one command that adds and fills them, and that one names the text fields."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    monkeypatch.setenv("COLUMNS", "300")
     way = "es-simhash setup INDEX --text-field FIELD"
     failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way} --yes")
     failed(run("search", index, TEXT, "--distinct"), way)
