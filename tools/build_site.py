@@ -112,17 +112,19 @@ def _markdown(docstring: str) -> str:
     text, *sections = re.split(r"^(Args|Attributes|Returns|Raises|Examples):\n", docstring, flags=re.MULTILINE)
     parts = [text.strip()]
     for title, body in zip(sections[::2], sections[1::2], strict=True):
-        body = inspect.cleandoc(body)  # noqa: PLW2901
+        body = textwrap.dedent(body).strip()  # noqa: PLW2901
         if title == "Examples":
             body = f"```pycon\n{body}\n```"  # noqa: PLW2901
         elif title != "Returns":
             entries = re.split(r"^(\S.*?):(?:\n| (?=\S))", body, flags=re.MULTILINE)[1:]
-            names = (re.sub(r"[\w.]+", r"`\g<0>`", name) for name in entries[::2])
+            names = (re.sub(r"[\w.*]+", r"`\g<0>`", name) for name in entries[::2])
             body = "\n".join(  # noqa: PLW2901
                 f"- {name}: {' '.join(said.split())}" for name, said in zip(names, entries[1::2], strict=True)
             )
         parts.append(f"**{title}**\n\n{body}")
-    return re.sub(r":\w+:`~?(?:es_simhash\.)?([\w.]+)`", _link, "\n\n".join(parts)).replace("``", "`")
+    linked = re.sub(r":\w+:`~?(?:es_simhash\.)?([\w.]+)`", _link, "\n\n".join(parts))
+    linked = re.sub(r"\bdocs/([\w-]+\.md)", r"[\1](\1)", linked)
+    return re.sub(r"(?<!`)``(?!`)", "`", linked)
 
 
 def _link(role: re.Match[str]) -> str:

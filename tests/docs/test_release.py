@@ -41,8 +41,8 @@ def test_a_release_needs_everything_that_must_pass():
 
 def test_the_workflow_runs_what_developers_run():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    wanted = [step["run"].removeprefix("make ") for name, step in STEPS if "run" in step and name != "publish"]
-    assert set(wanted) == {"test", "fuzz", "integrations", "dist", "sbom"}
+    wanted = [step["run"].removeprefix("make ") for _, step in STEPS if step.get("run", "").startswith("make ")]
+    assert set(wanted) == {"test", "fuzz", "integrations", "real", "dist", "sbom"}
     assert all(re.search(rf"(?m)^{target}:.*## ", makefile) for target in wanted)
 
 
