@@ -86,7 +86,7 @@ def _base64(text: str) -> str:
 
 def split_url(url: str) -> tuple[str, Login]:
     """
-    Return *url* with its port and without a login, and the login that it had.
+    Return *url* with its port, 9200 or 443 where it has none, and without a login, and the login that it had.
     The message of an InvalidInputError has no part of the URL that could be a password.
     """
     try:

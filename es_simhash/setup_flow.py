@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import Grouping, GroupingRequest
-from es_simhash.groups.settings_flow import refuse_regrouping, settle_grouping, target_of
+from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, settle_grouping, target_of
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import mapping_update
+from es_simhash.mapping.mapping import mapped_texts, mapping_update
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
@@ -72,14 +73,15 @@ class Setup:
         missing:
             How many of these had no fingerprint.
         sampled:
-            Number of texts that presets were measured with; 0 where the recorded grouping is that of a preset, or the
-            index is empty.
+            Number of texts that were drawn to measure presets; 0 where the recorded grouping is that of a preset, or
+            the index is empty. Fewer than 50 are too few.
         measured:
             What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
         filled:
-            The last report of the backfill; ``None`` in a dry run.
+            The last report of the backfill; ``None`` in a dry run of an index without fingerprints, else what it would
+            report.
         groups:
-            What grouping found and rewrote; ``None`` in a dry run.
+            What grouping found and rewrote; ``None`` in a dry run that would change fingerprints or the record first.
         rollover:
             What the next rollover of an alias or data stream needs so that its index has the fields; empty if nothing.
     """
@@ -102,7 +104,7 @@ class Setup:
 
     @property
     def changed(self) -> int:
-        """How many writes gave documents another fingerprint or another group."""
+        """How many writes gave documents another fingerprint or another group, or in a dry run would."""
         return (self.filled.changed if self.filled else 0) + (self.groups.changed if self.groups else 0)
 
     @property
@@ -136,7 +138,13 @@ class _Wanted:
 
 
 def setup(
-    context: Context, index: Index, text_field: str | Sequence[str], time_field: str | None, *, dry_run: bool
+    context: Context,
+    index: Index,
+    text_field: str | Sequence[str],
+    time_field: str | None,
+    preset: str | None,
+    *,
+    dry_run: bool,
 ) -> Flow[Setup]:
     """
     Record fields, grouping and distance of *index*, fill and group its documents; in a dry run, say what that would be.
@@ -146,10 +154,11 @@ def setup(
     named = check_fields("text_field", text_field, may_lack=True)
     if time_field is not None:
         check_field("time_field", time_field)
+    request = GroupingRequest(preset=preset, canonical=time_field)
     resolved = yield from resolve_index(context, check_index(index))
     yield from refresh(index)
     documents = yield from _count(index, {"match_all": {}})
-    wanted = yield from _decide(context, index, resolved, named, time_field, documents=documents)
+    wanted = yield from _decide(context, index, resolved, named, request, documents=documents)
     agreed = agree(wanted.resolved, context)
     with_fingerprint = 0
     if resolved.each:
@@ -170,6 +179,8 @@ def setup(
     )
     if not dry_run:
         found = yield from _carry_out(context, index, wanted, found)
+    elif with_fingerprint or not found.recorded:
+        found = yield from _foresee(context, index, found)
     return replace(found, rollover=(yield from _read_rollover(context, index, wanted.resolved)))
 
 
@@ -184,7 +195,7 @@ def _decide(
     index: Index,
     resolved: Resolved,
     named: tuple[str, ...],
-    time_field: str | None,
+    request: GroupingRequest,
     *,
     documents: int,
 ) -> Flow[_Wanted]:
@@ -200,25 +211,28 @@ def _decide(
     recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
     settings = agree(future, context)
     is_free = recorded is None and settings.max_distance is None
-    sampled, recommended, measured = 0, WIDEST, None
-    if is_free and settings.scheme != get_scheme(PRESETS[WIDEST].scheme):
+    asked = request.preset
+    if is_free and asked is None and settings.scheme != get_scheme(PRESETS[WIDEST].scheme):
         raise InvalidInputError(
             f"index {shorten(index_key(index))} has scheme {settings.scheme}, and presets are measured with "
             f"{PRESETS[WIDEST].scheme}: record a distance for it (put_mapping, or es-simhash create --existing "
             "--max-distance BITS --yes), and then set it up"
         )
-    # Refuses a time field that cannot order documents, or another one than is recorded, before texts are read.
-    request = GroupingRequest(preset=WIDEST if is_free else None, canonical=time_field)
+    # Refuses a time field that cannot order documents, or another rule than is recorded, before texts are read.
+    if request.canonical is not None:
+        field_kinds(future, request.put_on(Grouping()))
+    if is_free:
+        request = replace(request, preset=asked or WIDEST)
     grouping = yield from settle_grouping(context, future, request, record=False)
-    if (documents and preset_of(grouping, settings) is None) or is_free:
-        if documents:
-            options = TuneOptions(sample=SAMPLE, schemes=[PRESETS[WIDEST].scheme], text_field=named)
-            found = yield from tune(context, index, options)
-            sampled = found.sampled
-            recommended = WIDEST if sampled < FEW else found.recommended or WIDEST
-            measured = next(each for each in found.presets if each.preset == recommended)
+    sampled, measured = 0, None
+    if documents and (is_free or preset_of(grouping, settings) is None):
+        options = TuneOptions(sample=SAMPLE, schemes=[PRESETS[WIDEST].scheme], text_field=named)
+        found = yield from tune(context, index, options)
+        sampled = found.sampled
+        preset = asked or (WIDEST if sampled < FEW else found.recommended or WIDEST)
+        measured = next(each for each in found.presets if each.preset == preset)
         if is_free:
-            request = replace(request, preset=recommended)
+            request = replace(request, preset=preset)
             grouping = yield from settle_grouping(context, future, request, record=False)
     lacking: dict[Part, list[str]] = {
         "fields": [name for name in resolved.mappings if _lacks(context, name, resolved)],
@@ -240,6 +254,12 @@ def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -
     for name, mapping in resolved.mappings.items():
         refuse_other_use(name, mapping, context.prefix)
         own = resolved.each.get(name, new)
+        if not named and not own.text_fields:
+            known = ", ".join(islice(mapped_texts(mapping), 10))
+            raise InvalidInputError(
+                f"index {name!r} does not record its text field: name the text field"
+                f"{known and ' (mapped as text: '}{known}{known and ')'}"
+            )
         own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
         body = mapping_update(mapping, own, prefix=context.prefix)
         properties = {**(mapping.get("properties") or {}), **body["properties"]}
@@ -266,6 +286,15 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
         if is_same and get_scheme(preset.scheme) == settings.scheme:
             return preset.name
     return None
+
+
+def _foresee(context: Context, index: Index, found: Setup) -> Flow[Setup]:
+    """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
+    options = BackfillOptions(text_field=found.text_fields, dry_run=True)
+    found = replace(found, filled=(yield from backfill(context, index, options)))
+    if found.recorded or found.changed:
+        return found
+    return replace(found, groups=(yield from reconcile(context, index, GroupingRequest(), dry_run=True)))
 
 
 def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) -> Flow[Setup]:

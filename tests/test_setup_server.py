@@ -1,10 +1,13 @@
 """Setup of an index that exists, on real servers: what it records, goes on with, leaves alone and refuses."""
 
 import json
+import shlex
 
+import click
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
+from es_simhash.cli import app
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all, stored_groups
@@ -66,6 +69,30 @@ def test_what_is_new_is_done(server, plain, simhash):
     assert (again.recorded, again.filled.changed, again.groups.duplicates) == ((), 1, 13)
 
 
+def test_a_dry_run_foresees_what_is_written(server, plain, simhash):
+    """Of an index that is set up: nothing, or the same as the run after it, stale fingerprints too."""
+    simhash.setup(plain, text_field="body")
+    assert simhash.setup(plain, dry_run=True).is_already
+    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}])
+    server.request("POST", f"/{plain}/_update/3a?refresh=true", {"doc": {"body": "another text of other words"}})
+    held = read_all(server, plain)
+    would = simhash.setup(plain, dry_run=True)
+    assert (would.filled.changed, would.filled.stale, would.groups, would.is_already) == (2, 1, None, False)
+    assert read_all(server, plain) == held
+    done = simhash.setup(plain)
+    assert (done.filled.changed, done.filled.stale) == (2, 1)
+
+
+def test_a_preset_that_is_asked_for(server, plain, simhash):
+    """It is recorded, and later another one is refused."""
+    found = simhash.setup(plain, text_field="body", preset="identical")
+    assert (found.preset, found.max_distance, found.grouping["similarity"]) == ("identical", 3, 1.0)
+    assert simhash.setup(plain, preset="identical").is_already
+    with pytest.raises(InvalidInputError, match="grouped by"):
+        simhash.setup(plain, preset="near")
+    assert meta_of(server, plain)["max_distance"] == 3
+
+
 @pytest.mark.parametrize("left", range(8, 56, 6))
 def test_a_run_that_ended_early(server, plain, left, impatient):
     """The next one goes on, with the rule that the first one recorded, and ends as if there had been one run."""
@@ -104,7 +131,7 @@ def test_what_is_recorded_decides(server, plain, simhash):
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({}, InvalidInputError, "name the text field"),
+        ({}, InvalidInputError, r"name the text field \(mapped as text: body\)"),
         ({"text_field": "title"}, InvalidInputError, "check the field"),
         ({"text_field": "body", "time_field": "title"}, MappingError, "decide which document is canonical"),
         ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),
@@ -165,15 +192,24 @@ def test_the_command(run, server, plain):
     """Without --yes at most ten lines of what would be; with it what was recorded, found, and what comes next."""
     would = run("setup", plain, "-t", "body", "--time-field", "published")
     assert would.exit_code == 0, would.output
-    assert "would be recorded now: fields, grouping, max_distance" in would.stdout
+    assert "would be recorded now: the fields, the rule, the distance of lookups" in would.stdout
     assert would.stdout.endswith("nothing changed, pass --yes to do it\n")
     assert meta_of(server, plain) is None
     done = run("setup", plain, "-t", "body", "--time-field", "published", "--yes")
     assert done.exit_code == 0, done.output
     assert "12 duplicates" in done.stdout
-    assert "canonical: published" in done.stdout
-    again = run("setup", plain, "--yes")
-    assert "already set up" in again.stdout
+    assert "stays: the earliest by published" in done.stdout
+    assert "measured: nothing, 24 texts are too few" in done.stdout
+    for options in ([], ["--yes"]):
+        again = run("setup", plain, *options)
+        assert "already set up" in again.stdout
+        lines = [line for line in again.stdout.splitlines() if line.startswith("es-simhash ")]
+        commands = [shlex.split(line, comments=True)[1:] for line in lines]
+        assert [name for name, *_ in commands] == ["find", "groups", "report", "plan", "follow"]
+        for name, *rest in commands:
+            app.get_command(click.Context(app), name).make_context(name, rest)  # an option that is not there raises
+        found = run(*commands[0])
+        assert "1 near-duplicate" in found.stdout, found.output
     assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 10
     plan = json.loads(run("setup", plain, "--yes", "--json").stdout)
     assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
@@ -189,9 +225,28 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
     assert "within 12 bits, as the index records" in found.stdout
-    assert "--preset similar compares their texts" in found.stderr
+    assert "texts compared, similarity 0.8; --max-distance BITS goes by bits alone" in found.stderr
     narrow = run("find", plain, "--id", "0a", "-d", 3)
     assert "the index records 12 bits" in narrow.stderr
     assert "--preset similar" in narrow.stderr
     wide = run("find", plain, "--id", "0a", "--preset", "similar")
     assert "records" not in wide.stderr + wide.stdout
+
+
+def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
+    """Of the documents within its distance, one with another text is found by bits alone."""
+    text = documents()[0]["body"]
+    longer = (f"{text} {word}" for word in map(str, range(10_000)))
+    edited = next(each for each in longer if hamming_distance(fingerprint(each), fingerprint(text)) <= 3)
+    put(server, plain, [{"_id": "edited", "body": edited}, {"_id": "same", "body": f"{text}!"}])
+    assert run("setup", plain, "-t", "body", "--preset", "identical", "--yes").exit_code == 0
+    by_bits = json.loads(run("find", plain, "--id", "0b", "-d", 3, "--json").stdout)["near_dups"]
+    assert {"edited", "same"} <= {each["id"] for each in by_bits}
+    by_rule = run("find", plain, "--id", "0b")
+    assert text[:20] in by_rule.stdout
+    assert "similarity" in by_rule.stdout
+    assert "edited" not in by_rule.stdout
+    assert "within 3 bits, texts compared, similarity 1; --max-distance BITS goes by bits alone" in by_rule.stderr
+    asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
+    [answer] = map(json.loads, asked.stdout.splitlines())
+    assert {each["id"]: each["similarity"] for each in answer["near_dups"]} == {"0b": 1, "same": 1}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -16,8 +17,11 @@ from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.connection import ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.errors import NoIndexError
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.transport.protocol import Flow
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import read_settings_by_index
+from es_simhash.transport.protocol import Flow, status_of
 
 _T = TypeVar("_T")
 
@@ -35,6 +39,13 @@ class Connection:
         """Carry out a *flow* for which the library has no method."""
         return run(within_limits(flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
 
+    def settings(self, index: str) -> Mapping[str, IndexSettings]:
+        """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
+        try:
+            return self.run(read_settings_by_index(self.simhash._context, index))  # noqa: SLF001
+        except NoIndexError:
+            return {}  # which a lookup says
+
 
 @contextmanager
 def connect(target: Target, index: str) -> Iterator[Connection]:
@@ -42,16 +53,22 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
     Connect to the server of *target*, and close the connection at the end.
     *index*: no request is made about anything else. A *target* without a scheme adopts that of the index.
     """
-    url, login_of_url = split_url(target.server.url)
+    given = target.server.url
+    url, login_of_url = split_url(given)
     click.get_current_context().meta["es_simhash.url"] = url
     headers = login_of_environment().headers or login_of_url.headers
     server = replace(target.server, url=url, ca_file=ca_file_of_environment())
     if server.is_insecure:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
-    client, product = open_client(server, headers, index)
-    watch_requests(client.transport)
     try:
-        simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)
-        yield Connection(simhash, client, product, url)
-    finally:
-        client.close()
+        client, product = open_client(server, headers, index)
+        watch_requests(client.transport)
+        try:
+            simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)
+            yield Connection(simhash, client, product, url)
+        finally:
+            client.close()
+    except Exception as error:
+        if status_of(error) is None and urlsplit(url).port != urlsplit(f"//{given.rpartition('//')[2]}").port:
+            error.add_note(f"port {urlsplit(url).port} was tried, because the URL names none")
+        raise

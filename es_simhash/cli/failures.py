@@ -11,6 +11,7 @@ import difflib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -80,8 +81,9 @@ def _describe(error: BaseException, server: str) -> str:
             f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
             "PATH with that file"
         )
-    # Advice about a template names its command.
-    if isinstance(error, MappingError) and error.problems and not {"template", "no_template"}.intersection(error.kinds):
+    # These name their command.
+    told = {"no_fields", "template", "no_template"}
+    if isinstance(error, MappingError) and error.problems and not told.intersection(error.kinds):
         return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
         return str(error)
@@ -127,6 +129,8 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
         return (
             f"{server} is an Elasticsearch 8, and the Python client here is for 9: pip install 'elasticsearch>=8.12,<9'"
         )
+    if "no handler found for uri" in text and (path := urlsplit(server).path):
+        return f"{server} has the path {path}, which the server does not know: leave it out of the URL"
     if "index_closed_exception" in text:
         return f"{reason}: open the index (POST INDEX/_open) and try again"
     if "resource_already_exists_exception" in text:

@@ -358,4 +358,4 @@ class IngestRun:
     def _again(self) -> str:
         if self._saved is not None:
             return this_command()
-        return this_command(skip=self._skip + self._tally.lines)
+        return this_command("--skip", str(self._skip + self._tally.lines), without="--skip")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # The longer of two that begin alike comes first: the first that fits is taken.
 _WORDS = {
+    "with setup, or es-simhash": "with es-simhash",
     "put_mapping, or es-simhash": "es-simhash",
     "put_mapping(passages=True), or es-simhash": "es-simhash",
     "read them with stream_passages, or narrow": "narrow",
@@ -37,6 +38,17 @@ _WORDS = {
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
     "tag_duplicates(contained=...)": "es-simhash tag INDEX --contained 0.95 --yes",
     "verify=False, --no-verify": "--no-verify",
+    "name the text field of the verification": "leave --preset and --verify out",
+    "name the text field": "pass --text-field FIELD",
+    "name its text field": "pass --text-field FIELD",
+    "leave text_field out, or use another prefix": "leave --text-field out, or use another --prefix",
+    "leave scheme out to adopt the index's own, or use another prefix": "leave --scheme out, or use another --prefix",
+    "leave scheme out to adopt the index's own, or search the other prefix": "leave --scheme out, or pass --prefix",
+    "without verify the bits alone decide": "with --max-distance, and no --verify, the bits alone decide",
+    "after is of another search: give the index, the body and by that it came from": (
+        "--after is of another search: give the INDEX, WORDS (or --query) and --by that it came from"
+    ),
+    "was cut or changed: give page.after as it is": "was cut or changed: give --after as it was printed",
     "call put_mapping": "run es-simhash create INDEX --existing --yes",
     "put_mapping": "es-simhash create INDEX --existing --yes --text-field FIELD",
     "; create_index does so where a template has our fields": "",

@@ -165,21 +165,21 @@ def say_stopped(context: click.Context) -> None:
         note("stopped")
 
 
-def this_command(*added: str, skip: int | None = None) -> str:
+def this_command(*added: str, without: str = "") -> str:
     """
     Return this command line, to be pasted into a shell, without the login in its URL.
-    *added*: options that it gets. *skip*: the value of ``--skip`` in it, in place of the one given.
+    *added*: options that it gets, and their values. *without*: an option that it loses with its value.
     """
     context = click.get_current_context(silent=True)
     given: list[str] = [] if context is None else context.meta.get(_ARGUMENTS, [])
     shown = []
     for before, argument in zip(["", *given], given, strict=False):
-        if skip is not None and (argument == "--skip" or argument.startswith("--skip=") or before == "--skip"):
+        if without and (without in (argument, before) or argument.startswith(f"{without}=")):
             continue
         is_url = argument.startswith("--url=") or before == "--url"
         shown.append(_without_login(argument) if is_url else argument)
     end = shown.index("--") if "--" in shown else len(shown)
-    shown[end:end] = [*added, *([] if skip is None else ["--skip", str(skip)])]
+    shown[end:end] = added
     return shlex.join(["es-simhash", *shown])
 
 

@@ -180,7 +180,11 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
         check_complete(answer, options.on_incomplete)
         if options.verification is None or not answer:
             return answer
-        text = yield from fetch_text(index, id, settings=settings, verification=options.verification, routing=routing)
+        advice = "; without verify the bits alone decide"
+        read = fetch_text(
+            index, id, settings=settings, verification=options.verification, routing=routing, advice=advice
+        )
+        text = yield from read
         return (yield from verify_found(index, [answer], [text], settings, options))[0]
 
     return (yield from _with_settings(context, index, options, look_up))

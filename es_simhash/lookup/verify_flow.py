@@ -202,7 +202,13 @@ def fetch_texts(
 
 
 def fetch_text(
-    index: Index, id: str, *, settings: IndexSettings, verification: Verification, routing: str | None = None
+    index: Index,
+    id: str,
+    *,
+    settings: IndexSettings,
+    verification: Verification,
+    routing: str | None = None,
+    advice: str = "",
 ) -> Flow[str]:
     """
     Return the text of the document *id*, for verifying its near-duplicates.
@@ -222,7 +228,7 @@ def fetch_text(
             found.add(hit, fields)
     if len(set(found.texts.values())) != 1:
         reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")
-        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}")
+        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}{advice}")
     return str(next(iter(found.texts.values())))
 
 

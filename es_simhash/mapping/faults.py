@@ -18,7 +18,7 @@ FaultKind = Literal[
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
-    "without_passages", "passages_partial",
+    "without_passages", "passages_partial", "no_fields",
 ]
 # fmt: on
 
@@ -35,6 +35,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "no_subobjects": (
         "the mapping has no objects (subobjects: false), and our fields are in one",
         "create a new index without it, and index the documents there",
+    ),
+    "no_fields": (
+        "there are no {field!r} fields",
+        "add and fill them with setup, or es-simhash setup INDEX --text-field FIELD --yes",
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
@@ -138,9 +142,10 @@ class Fault:
 
     def _say(self, part: int) -> str:
         command = template_command(self.wanted, self.field)
-        return _SENTENCES[self.kind][part].format(
-            field=self.field, found=self.found, wanted=self.wanted, command=command
-        )
+        found, wanted = self.found, self.wanted
+        if self.kind in ("without_fingerprint", "without_passages", "pipeline_errors"):
+            found, wanted = (f"{int(each):,}" if each.isdecimal() else each for each in (found, wanted))
+        return _SENTENCES[self.kind][part].format(field=self.field, found=found, wanted=wanted, command=command)
 
 
 def template_command(name: str, prefix: str) -> str:
@@ -169,7 +174,7 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
         return [Fault("no_subobjects")]
     ours = (mapping.get("properties") or {}).get(prefix)
     if ours is None:
-        return [Fault("not_mapped", prefix, wanted="object")]
+        return [Fault("no_fields", prefix, wanted="object")]
     properties = ours.get("properties")
     if not isinstance(properties, Mapping):
         return [Fault("wrong_type", prefix, str(ours.get("type", "something else")), "object")]
@@ -275,7 +280,7 @@ def _names(source: Mapping[str, Any], key: str) -> list[str]:
 
 def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:
     """Raise MappingError if the fields below *prefix* have a fault in *mapping* other than being absent."""
-    faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind != "not_mapped"]
+    faults = [fault for fault in find_faults(mapping, prefix=prefix) if fault.kind not in ("no_fields", "not_mapped")]
     if faults:
         raise mapping_error(name, faults)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -227,6 +227,14 @@ def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     """
     treatment = _treatment(mapping, field)
     return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
+
+
+def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the full name of each field that *mapping* maps as text."""
+    for name, node in (mapping.get("properties") or {}).items():
+        if node.get("type") in ("text", "match_only_text"):
+            yield f"{above}{name}"
+        yield from mapped_texts(node, f"{above}{name}.")
 
 
 _MAPPED = "mapped"

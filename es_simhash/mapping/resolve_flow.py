@@ -193,10 +193,11 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
             problems=tuple(map(str, resolved.faults)),
         )
     if not resolved.each:
+        fault = Fault("no_fields", context.prefix, wanted="object")
         raise MappingError(
-            f"index {shorten(next(iter(resolved.mappings)))} has no {context.prefix!r} fields: create it with "
-            "create_index, or backfill it and name its text field",
-            problems=(f"no index has {context.prefix!r} fields",),
+            f"index {shorten(next(iter(resolved.mappings)))} has no {context.prefix!r} fields: {fault.advice}",
+            problems=(str(fault),),
+            kinds=(fault.kind,),
         )
     first, settings = next(iter(resolved.each.items()))
     for name, each in resolved.each.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,7 +82,7 @@ def put_index_template(context: Context, name: str, text_field: Any, *, dry_run:
     before = yield from _read_template(template)
     shown = yield from simulate(before, f"index template {template!r}")
     mapping, index_settings = shown.get("mappings") or {}, shown.get("settings") or {}
-    _refuse_faults(template, mapping, prefix=context.prefix, but="not_mapped")
+    _refuse_faults(template, mapping, prefix=context.prefix, but=("no_fields", "not_mapped"))
     settings = yield from _read_wanted(context, users or before["index_patterns"], mapping, text_field)
     if has_synthetic_source(mapping, index_settings):
         settings = replace(settings, value_type="number")
@@ -160,8 +160,8 @@ def _refuse_managed(name: str, template: Mapping[str, Any]) -> None:
     raise InvalidInputError(f"index template {name!r} is managed {by}, which may write it again: {advice}")
 
 
-def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: str = "") -> None:
-    if faults := [each for each in find_faults(mapping, prefix=prefix) if each.kind != but]:
+def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: Sequence[str] = ()) -> None:
+    if faults := [each for each in find_faults(mapping, prefix=prefix) if each.kind not in but]:
         raise InvalidInputError(
             f"index template {name!r} does not fit: {faults[0]}: correct that there or in its components, or use "
             "another prefix"

@@ -21,17 +21,17 @@ def test_find_by_text_file_fingerprint_and_id(run, news, tmp_path):
         (["--file", tmp_path / "text"], None),
         (["--fingerprint", to_hex(fingerprint(TEXT))], None),
     ):
-        found = json.loads(run("find", news, *arguments, "--json", stdin=stdin).stdout)
+        found = json.loads(run("find", news, *arguments, "-d", 12, "--json", stdin=stdin).stdout)
         assert found["complete"] is True
         assert [(each["id"], each["distance"]) for each in found["near_dups"]] == [("a", 0), ("b", distance)]
     for options in ([], ["--routing", "a"]):  # the value of a document without one is its id
-        [other] = json.loads(run("find", news, "--id", "a", *options, "--json").stdout)["near_dups"]
+        [other] = json.loads(run("find", news, "--id", "a", *options, "-d", 12, "--json").stdout)["near_dups"]
         assert other["id"] == "b"
 
 
 def test_find_prints_a_table(run, news, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
-    result = run("find", news, TEXT, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
+    result = run("find", news, TEXT, "-d", 12, "--source", "body,key", "--filter", '{"ids": {"values": ["a", "b"]}}')
     assert "2 near-duplicates within 12 bits" in result.stdout
     assert NEAR in result.stdout
     nothing = run("find", news, "quite another text", "-d", 0)
@@ -45,7 +45,7 @@ def test_find_many_answers_each_line(run, news, tmp_path):
     path = tmp_path / "questions.jsonl.gz"
     lines = [json.dumps(TEXT), json.dumps({"body": OTHER}), "{broken", json.dumps({"body": 7}), "3", '{"title": "x"}']
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    result = run("find", news, "--input", path, "--size", 1)
+    result = run("find", news, "--input", path, "--size", 1, "-d", 12)
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [each["line"] for each in answers] == [1, 2, 3, 4, 5, 6]
     assert [[found["id"] for found in each.get("near_dups", [])] for each in answers] == [["a"], ["c"], [], [], [], []]

@@ -28,6 +28,18 @@ def test_server_down(run, index):
         failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
 
 
+@pytest.mark.parametrize(("url", "port"), [("http://es-simhash.invalid", 9200), ("https://es-simhash.invalid", 443)])
+def test_a_url_without_a_port(run, index, url, port):
+    """The error says which port was tried, and why; not where the URL names one."""
+    failed(run("check", index, "--url", url), f"cannot reach {url}:{port}", f"port {port} was tried, because the URL")
+    assert "was tried" not in run("check", index, "--url", f"{url}:{port}").stderr
+
+
+def test_a_url_with_a_path(run, news, server):
+    for product in ("auto", server.product):
+        failed(run("check", news, "--url", f"{server.url}/{news}", "--product", product), f"the path /{news}", "URL")
+
+
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
     url = server.url.replace("://", "://elastic:hunter%232@")
     assert json.loads(run("check", news, "--url", url, "--json").stdout)[0]["ready"]

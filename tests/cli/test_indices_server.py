@@ -6,6 +6,7 @@ import pytest
 
 from es_simhash import get_scheme
 from tests.servers.command_line import TEXT, failed
+from tests.servers.support import put
 
 
 def test_another_scheme_is_refused(run, news):
@@ -80,7 +81,28 @@ def test_read_only_index(run, news, server, tmp_path):
         server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
 
 
-def test_an_index_without_our_fields(run, index, server):
+def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
+    """Whatever needs them names the one command that adds and fills them, and that one names the text fields."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
-    failed(run("find", index, TEXT), index, "simhash")
-    assert run("check", index).exit_code == 1
+    monkeypatch.setenv("COLUMNS", "300")
+    way = "es-simhash setup INDEX --text-field FIELD"
+    failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way} --yes")
+    failed(run("search", index, TEXT, "--distinct"), way)
+    for name in ("plan", "stats", "report", "groups", "tag", "reconcile", "check", "doctor"):
+        result = run(name, index, *(["--out", tmp_path / "report.html"] if name == "report" else []))
+        assert result.exit_code == 1, result.output
+        assert way in " ".join(result.output.split()), (name, result.output)
+    failed(run("setup", index), "pass --text-field FIELD (mapped as text: body)")
+    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
+    failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another --prefix")
+    failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")
+
+
+def test_numbers_have_one_form(run, index, server):
+    """Of documents without a fingerprint, as in the table."""
+    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
+    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
+    put(server, index, [{"_id": f"{number}", "body": "a text"} for number in range(1_001)])
+    checked = run("check", index)
+    assert "1,001 of 1,001 documents" in checked.stderr
+    assert "1,001" in checked.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w[ \w]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDICES = ("news", "articles")
 _CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
 
 
@@ -39,10 +40,11 @@ def ran(name: str, server, *languages: str):
     """
     Run the examples in the file *name* on *server*, in order and in one namespace, and provide that.
 
-    The index of the examples, news, is removed before and afterwards.
+    The indices of the examples are removed before and afterwards.
     """
     namespace = {"__name__": "examples"}
-    server.remove("news")
+    for index in INDICES:
+        server.remove(index)
     try:
         for block in blocks(name, *(languages or ["python"])):
             run(adapt(block, server), namespace)
@@ -50,7 +52,8 @@ def ran(name: str, server, *languages: str):
     finally:
         if "client" in namespace:
             namespace["client"].close()
-        server.remove("news")
+        for index in INDICES:
+            server.remove(index)
 
 
 def execute(block: str, namespace: dict) -> list[str]:

@@ -100,6 +100,18 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
         server.remove("posts")
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
+def test_what_is_installed_is_enough_for_the_commands(name):
+    """Each way to install has the extra of ``report``; the block that looks deletes nothing when it is pasted."""
+    ways = re.findall(
+        r"'es-simhash\[([\w,]+)\]'", (ROOT / name).read_text(encoding="utf-8").partition("## In Python")[0]
+    )
+    assert len(ways) >= 2
+    assert all("report" in each.split(",") for each in ways[:2])
+    [look] = [block for block in blocks(name, "sh") if "es-simhash report" in block]
+    assert not re.search(r"simhash (apply|restore)", look)
+
+
 def test_boilerplate():
     """Learned, written, and left out; the file that the page shows is a mask."""
     for block in blocks("docs/boilerplate.md", "python"):
@@ -177,7 +189,13 @@ def test_search(server):
     """The Python blocks; then the commands."""
     with ran("docs/search.md", server) as namespace:
         assert namespace["page"].total == 2
-        assert len(run_commands("docs/search.md")) == 3
+        first, second, *others = commands("docs/search.md")
+        page = CliRunner().invoke(app, first)
+        printed = shlex.split(page.stderr.partition("there are more: es-simhash ")[2])
+        assert [*second[:-1], printed[-1]] == printed
+        next_page = CliRunner().invoke(app, printed)
+        assert (next_page.exit_code, next_page.stdout.count("ferry")) == (0, 1), next_page.output
+        assert [CliRunner().invoke(app, each).exit_code for each in others] == [0, 0]
 
 
 def test_lookup(server):

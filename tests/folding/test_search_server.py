@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import shlex
 from collections import Counter
 
 import pytest
@@ -278,11 +279,18 @@ def test_the_command(run, server, filled, tmp_path):
     assert shown["total"] == len(wanted)
     assert any(each["similar"] for each in shown["hits"])
     more = run("search", filled, words, "--distinct", "--after", shown["after"], "--json")
+    for after, said in (
+        (shown["after"][:-4], "give --after as it was printed"),
+        (shown["after"], "give the INDEX, WORDS"),
+    ):
+        failed(run("search", filled, "other words", "--distinct", "--after", after), "--after", said)
     assert [each["_id"] for each in json.loads(more.stdout)["hits"]] == [hit["_id"] for hit in wanted[10:20]]
     table = run("search", filled, words, "--distinct", "--similar", "1")
     assert "10 distinct hits" in table.stdout
     assert " stands for " in table.stdout
-    assert "pass --after" in table.stderr
+    again = shlex.split(table.stderr.partition("there are more: es-simhash ")[2])
+    assert again[-1] == shown["after"]
+    assert run(*again).stderr.count("--after") == 1
     assert "10 hits" in run("search", filled, words).stdout
     query = tmp_path / "query.json"
     query.write_text(json.dumps({"query": {"term": {"step": 1}}, "sort": "day"}), encoding="utf-8")

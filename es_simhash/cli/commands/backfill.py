@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
+from es_simhash.groups.rule import OTHERS, parse_key
+from es_simhash.mapping.fields import DEFAULT_PREFIX
+from es_simhash.texts.measures import PRESETS
 from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.writes.operations import Failure
@@ -112,12 +115,15 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
     help="Field whose earliest value makes a document the canonical of its group. Default: what INDEX records, else "
     "the smallest id decides.",
 )
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help="What counts as a near-duplicate. Default: what INDEX records, else the texts decide (es-simhash tune).",
+)
 @options.yes
 @options.scheme
 @options.target
-def setup(
-    index: str, text_field: tuple[str, ...], time_field: str | None, target: Target, *, yes: bool, as_json: bool
-) -> int:
+def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -> int:
     """
     Make INDEX, which has documents, ready for everything else.
 
@@ -125,17 +131,22 @@ def setup(
     near-duplicates. What INDEX records already stays as it is. No document is deleted, and your own fields stay. Other
     programs may write at the same time. If it is stopped, run it again to continue.
     """
-    with connect(target, index) as connection, say_if_stopped(), tracking() as progress:
-        found = connection.simhash.setup(
-            index, text_field=text_field, time_field=time_field, dry_run=not yes, progress=progress
-        )
+    with connect(target, index) as connection, say_if_stopped():
+        with tracking() as progress:
+            found = connection.simhash.setup(index, dry_run=not yes, progress=progress, **how)
+        example = "ID"
+        if not as_json and found.groups and found.groups.duplicates:
+            tagged = {"size": 1, "_source": False, "query": {"exists": {"field": f"{target.prefix}.duplicate_of"}}}
+            hits = connection.client.search(index=index, body=tagged)["hits"]["hits"]
+            example = hits[0]["_id"] if hits else example
     if as_json:
         plain = found.to_dict()
         for part, report in (("filled", found.filled), ("groups", found.groups)):
             plain[part] = report and plain[part] | {"failures": failures_as_json(report.failures)}
         print_json(plain | {"dry_run": not yes})
     else:
-        for line in _lines(found, is_dry=not yes):
+        more = [] if target.prefix == DEFAULT_PREFIX else ["--prefix", target.prefix]
+        for line in _lines(found, example, more, is_dry=not yes):
             print_line(line)
     if found.rollover:
         warn(found.rollover)
@@ -148,46 +159,77 @@ def setup(
     return 0 if found.is_complete else 1
 
 
-def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
+def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> Iterator[str]:
     """Yield what was recorded, measured, filled and found, and what to do next: at most ten lines."""
-    index = shlex.quote(found.index)
+    names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
     verb = "would be recorded" if is_dry else "recorded"
-    new = f"{verb} now: {', '.join(found.recorded)}" if found.recorded else "recorded already"
-    yield f"{found.index}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
-    name = f"preset {found.preset}" if found.preset else "no preset"
+    new = f"{verb} now: {', '.join(_PARTS[each] for each in found.recorded)}" if found.recorded else "recorded already"
+    yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
+    other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
+    name = f"preset {found.preset}{other}" if found.preset else "no preset"
     similarity = found.grouping["similarity"]
     texts = "texts are not compared" if similarity is None else f"texts compared, similarity {similarity}"
     rule = f"{name}, scheme {found.scheme}, within {found.grouping['max_distance']} bits, {texts}"
-    yield f"rule: {rule}; canonical: {', '.join(found.grouping['canonical'])}"
-    yield from _measured(found, index)
-    if found.filled is None or found.groups is None:
-        yield f"would read all documents, give {found.missing:,} their first fingerprint, and group them"
+    yield f"rule: {rule}; stays: {', then '.join(map(_stays, found.grouping['canonical']))}"
+    yield from _measured(found)
+    filled, groups = found.filled, found.groups
+    new_ones, stale = (found.missing, 0) if filled is None else (filled.changed - filled.stale, filled.stale)
+    if found.is_already:
+        yield "already set up: nothing is to do"
+    elif is_dry:
+        yield f"would give {new_ones:,} documents their first fingerprint, replace {stale:,} stale ones, and group all"
         yield "nothing changed, pass --yes to do it"
         return
-    if found.is_already:
-        yield "already set up: nothing was to do"
-    else:
-        filled, groups = found.filled, found.groups
+    elif filled is not None and groups is not None:
         empty = f", {filled.empty:,} have no text with letters" if filled.empty else ""
-        yield f"filled: {filled.seen:,} compared, {filled.changed:,} written, {filled.failed:,} failed{empty}"
-        yield f"grouped: {groups.changed:,} written, {len(groups.failures):,} failed"
-    duplicates = found.groups.duplicates
-    yield f"found: {count(duplicates, 'duplicate')} of other documents" if duplicates else "found: no duplicates"
-    yield f"next: es-simhash find {index} --id ID shows those of a document, es-simhash groups {index} --min-size 2 all"
-    yield f"      es-simhash report {index} --out report.html shows how many, of whom, and which words differ"
-    yield f"      es-simhash plan {index} --out plan.jsonl plans which to delete; decide with review, delete with apply"
-    yield f"      es-simhash follow {index} keeps it right while other programs write"
-
-
-def _measured(found: Setup, index: str) -> Iterator[str]:
-    """Yield what was measured, and whether that speaks for another preset than what is recorded."""
-    figures = found.measured
-    if figures is None:
-        if not found.documents:
-            yield "measured: nothing, there is no document; similar is the preset that finds most"
+        yield (
+            f"filled: {filled.seen:,} compared, {new_ones:,} got their first fingerprint, {stale:,} stale ones "
+            f"replaced, {filled.failed:,} failed{empty}; grouped: {groups.changed:,} written, "
+            f"{len(groups.failures):,} failed"
+        )
+    if groups is None or not groups.duplicates:
+        yield "found: no duplicates"
         return
-    share = figures.recall if figures.recall_similar is None else figures.recall_similar
-    found_of = f"{100 * (share or 0):.1f} % of the edited copies of {count(found.sampled, 'text')}"
-    yield f"measured: {figures.preset} finds {found_of} that stay 80 % the same; what it finds is compared by text"
-    if found.preset is None and figures.max_distance > found.grouping["max_distance"]:
-        yield f"to change the rule: es-simhash reconcile {index} --regroup --preset {figures.preset} --yes"
+    yield f"found: {count(groups.duplicates, 'duplicate')} of other documents; next:"
+    next_ones = {
+        ("find", found.index, "--id", example): "the near-duplicates of a document",
+        ("groups", found.index, "--min-size", "2"): "all groups",
+        ("report", found.index, "--out", "report.html"): "how many, of whom, and which words differ",
+        ("plan", found.index, "--out", "removal.jsonl"): "which to delete: review it, then apply",
+        ("follow", found.index): "keeps all this right while other programs write",
+    }
+    commands = [shlex.join(["es-simhash", *words, *more]) for words in next_ones]
+    width = max(map(len, commands))
+    for command, said in zip(commands, next_ones.values(), strict=True):
+        yield f"{command:{width}}  # {said}"
+
+
+_PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the distance of lookups"}
+
+
+def _stays(text: str) -> str:
+    key = parse_key(text)
+    match key.kind:
+        case "id":
+            return "the smallest id"
+        case "longest":
+            return "the longest text"
+        case "preference":
+            return f"by {key.field}, {' before '.join('others' if each == OTHERS else each for each in key.values)}"
+    return f"the {'latest' if key.is_descending else 'earliest'} by {key.field}"
+
+
+def _measured(found: Setup) -> Iterator[str]:
+    """Yield what was measured, and whether that speaks for another preset than what is recorded."""
+    from es_simhash.setup_flow import FEW, WIDEST  # noqa: PLC0415 -- slow to import
+
+    figures = found.measured
+    if found.sampled < FEW and (figures is not None or not found.documents):
+        yield f"measured: nothing, {count(found.sampled, 'text')} are too few; {WIDEST} is the preset for few texts"
+    elif figures is not None:
+        share = figures.recall if figures.recall_similar is None else figures.recall_similar
+        found_of = f"{100 * (share or 0):.1f} % of the edited copies of {count(found.sampled, 'text')}"
+        yield f"measured: {figures.preset} finds {found_of} that stay 80 % the same; what it finds is compared by text"
+    if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
+        again = ["es-simhash", "reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes"]
+        yield f"to change the rule: {shlex.join(again)}"

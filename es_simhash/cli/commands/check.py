@@ -120,9 +120,9 @@ def _show(found: Diagnosis) -> None:
         print_line("nothing is wrong")
     if found.forecast:
         print_table(
-            ["#max distance", "plan", "#candidates", "#milliseconds"],
-            [(row["max_distance"], row["plan"], row["candidates"], row["milliseconds"]) for row in found.forecast],
-            title="forecast of a lookup: candidates, and milliseconds more than an empty search",
+            ["#max distance", "#candidates", "#milliseconds"],
+            [(row["max_distance"], row["candidates"], row["milliseconds"]) for row in found.forecast],
+            title="forecast of a lookup: candidates, and milliseconds more than an empty search (--json: its plan too)",
         )
     for reason in found.reasons:
         warn(str(reason))

@@ -179,6 +179,10 @@ def index_template(
         undone = f"would change index template {change.name}; nothing changed, pass {hint} to do it"
         print_line(f"stored index template {change.name}" if yes else undone)
         note("no server writes a template on condition: a change that somebody else makes meanwhile is lost")
+        note(
+            "the rule of the groups is not in it, since reconcile --regroup could not change it there: ingest, follow "
+            "and setup record that of the other indices in each new one"
+        )
 
 
 _NAME = "simhash-fingerprints"

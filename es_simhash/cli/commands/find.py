@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,12 @@ from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.records import Reader, Record, piped_text, read_text_argument
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.hashing import Scheme, fingerprint, to_hex
+from es_simhash.groups.settings_flow import target_of
+from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupOptions
-from es_simhash.mapping.fields import read_text as read_document
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
+from es_simhash.lookup.options import LookupOptions, Verification
+from es_simhash.mapping.fields import read_text as read_document, text_or_none
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import PRESETS
@@ -66,8 +67,23 @@ def _preset_at(distance: int | None) -> str | None:
     return next((name for name, each in PRESETS.items() if each.max_distance == distance), None)
 
 
-def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool) -> None:
-    """Print what was *found*; unless its distance *is_given*, say that the index decided it."""
+def _use_rule(each: Iterable[IndexSettings], lookup: dict[str, Any]) -> str:
+    """Let *lookup* go by the rule that all indices record, if that compares texts; return what to say of it."""
+    rules = {target_of(own) for own in each}
+    rule = rules.pop() if len(rules) == 1 else None
+    if rule is None or rule.similarity is None:
+        return ""
+    measure = rule.measure
+    lookup["max_distance"] = rule.max_distance
+    lookup["verify"] = Verification(rule.similarity, measure=measure.measure, unit=measure.unit)
+    return (
+        f"by the rule that the index records: within {rule.max_distance} bits, texts compared, similarity "
+        f"{rule.similarity:g}; --max-distance BITS goes by bits alone"
+    )
+
+
+def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool, fields: Sequence[str] = ()) -> None:
+    """Print what was *found*; unless its distance *is_given*, say that the index decided it. *fields*: of the text."""
     recorded = found.recorded_distance
     if recorded is not None and found.max_distance < recorded:
         near = _preset_at(recorded)
@@ -93,10 +109,18 @@ def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool) -> None:
         and (near := _preset_at(recorded))
     ):
         note(f"these are near by their bits alone; --preset {near} compares their texts too")
-    fields = list(dict.fromkeys(name for each in found for name in each.source or ()))
+    names = ["text"] if fields else list(dict.fromkeys(name for each in found for name in each.source or ()))
     print_table(
-        ["#bits", *(["#similarity"] if is_verified else []), "id", "index", "fingerprint", *fields],
-        [_row(each, fields, is_verified=is_verified) for each in found],
+        ["#bits", *(["#similarity"] if is_verified else []), "id", "index", *names],
+        [
+            [
+                each.distance,
+                *([share_text(each.similarity)] if is_verified else []),
+                *(each.id, each.index),
+                *(" ".join(value.split()) for value in _values(each, names, fields)),
+            ]
+            for each in found
+        ],
         title=f"{count(len(found), 'near-duplicate')} {limit}",
     )
     for reason in found.unverified:
@@ -130,16 +154,9 @@ def _to_dict(found: NearDups) -> dict[str, Any]:
     }
 
 
-def _row(each: NearDup, fields: list[str], *, is_verified: bool) -> list[object]:
+def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[str]:
     source = each.source or {}
-    return [
-        each.distance,
-        *([share_text(each.similarity)] if is_verified else []),
-        each.id,
-        each.index,
-        to_hex(each.fingerprint),
-        *(" ".join(str(source.get(name, "")).split()) for name in fields),
-    ]
+    return [text_or_none({"_source": source}, fields) or ""] if fields else [str(source.get(one, "")) for one in names]
 
 
 @options.manual(
@@ -196,6 +213,10 @@ def command(
     the text comes from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is
     in --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
     of the input, and exits with 1 if a line failed. --lookups, --memory and --memory-file are for --input.
+
+    Without --max-distance, --preset and --verify the rule that INDEX records decides: its distance, and the similarity
+    of the texts. With --max-distance alone, texts are not compared. The table shows the text, or the fields of
+    --source; --json also has the fingerprints.
     """
     text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
@@ -207,7 +228,14 @@ def command(
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
     is_given = lookup["max_distance"] is not None or lookup["preset"] is not None
+    rule, fields = "", list[str]()
     with connect(target, index) as connection:
+        recorded = connection.settings(index).values()
+        if fingerprint is None and not is_given and lookup["verify"] is None:
+            rule = _use_rule(recorded, lookup)
+        if not as_json and many is None and lookup["source"] is False:
+            fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
+            lookup["source"] = fields or False
         if many is not None:
             return _find_many(connection, index, many, text_field, lookup | in_memory)
         try:
@@ -222,9 +250,11 @@ def command(
                     warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                _print_near_dups(failure.results, as_json=as_json, is_given=is_given)
+                _print_near_dups(failure.results, as_json=as_json, is_given=is_given, fields=fields)
             raise
-    _print_near_dups(found, as_json=as_json, is_given=is_given)
+    if rule and not as_json:
+        note(rule)
+    _print_near_dups(found, as_json=as_json, is_given=is_given, fields=fields)
     return 0
 
 

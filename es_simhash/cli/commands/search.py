@@ -14,6 +14,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.records import read_text
+from es_simhash.cli.stopping import this_command
 from es_simhash.cli.tables import on_one_line, print_table
 from es_simhash.errors import InvalidInputError
 from es_simhash.folding.page import DistinctPage
@@ -111,7 +112,10 @@ def _text_fields(connection: Connection, index: str) -> list[str]:
 
 def _query(words: str, fields: list[str], index: str) -> dict[str, Any]:
     if not fields:
-        raise InvalidInputError(f"index {index} does not record its text field: pass --query FILE with a whole search")
+        raise InvalidInputError(
+            f"index {index} does not record its text field: run es-simhash setup INDEX --text-field FIELD --yes, "
+            "or pass --query FILE with a whole search"
+        )
     return {"multi_match": {"query": words, "fields": fields}}
 
 
@@ -156,7 +160,13 @@ def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct:
         score = each.hit.get("_score")
         similar = [f"{each.similar_count:,}" if each.similar_count is not None else "-"] if is_distinct else []
         rows.append(
-            ["-" if score is None else f"{score:.2f}", *similar, each.id, each.index, on_one_line(text, _TEXT_WIDTH)]
+            [
+                "-" if score is None else f"{score:.2f}",
+                *similar,
+                each.id,
+                each.index,
+                on_one_line(" ".join(text.split()), _TEXT_WIDTH),
+            ]
         )
     columns = ["#score", *(["#similar"] if is_distinct else []), "id", "index", "text"]
     title = count(len(page), "distinct hit" if is_distinct else "hit")
@@ -166,4 +176,4 @@ def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct:
             others = ", ".join(f"{other.id} ({other.distance} bits)" for other in each.similar)
             print_line(f"{each.id} stands for {others}")
     if page.after is not None:
-        note(f"there are more: pass --after {page.after}")
+        note(f"there are more: {this_command('--after', page.after, without='--after')}")

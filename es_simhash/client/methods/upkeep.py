@@ -30,6 +30,7 @@ class UpkeepMethods(SyncBase):
         *,
         text_field: str | Sequence[str] = (),
         time_field: str | None = None,
+        preset: str | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Setup:
@@ -39,7 +40,8 @@ class UpkeepMethods(SyncBase):
         The preset is the strictest that reports at least 98 % of the edited copies of a sample that share 80 % of
         their shingles with the original (:meth:`tune`). What the index records already stays, and decides. A run that
         ended early is continued by the next one. Others may write meanwhile; :meth:`follow` keeps up with them.
-        Cost: all documents are read once, and once more where their texts are compared.
+        Cost: all documents are read once, and once more where their texts are compared; a dry run of an index that has
+        fingerprints reads them too.
 
         Args:
             text_field:
@@ -47,19 +49,22 @@ class UpkeepMethods(SyncBase):
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
+            preset:
+                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: what counts as a near-duplicate, if the index
+                records nothing else; by default the texts decide.
             dry_run:
-                Change nothing, and return what would be recorded.
+                Change nothing, and return what would be recorded and written.
             ...
 
         Raises:
-            InvalidInputError: If no document has such a text, the index records other text fields or another canonical,
-                or it has a scheme without presets and records no distance.
+            InvalidInputError: If no document has such a text, the index records other text fields or another rule, or
+                it has a scheme without presets and records no distance.
             MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
             IncompleteSearchError: If not every document could be read.
         """
         from es_simhash.setup_flow import setup
 
-        return self._run(setup(self._context, index, text_field, time_field, dry_run=dry_run), progress)
+        return self._run(setup(self._context, index, text_field, time_field, preset, dry_run=dry_run), progress)
 
     def create_index(
         self,
