@@ -264,7 +264,7 @@ class _Batch:
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
-        self._archived: dict[Key, Archived] = {}  # as these were last
+        self._archived: dict[Key, Archived] = {}  # the documents as this run archived them
         self._restored = 0
 
     @property
@@ -338,7 +338,8 @@ class _Batch:
             elif state == "changed" and each.document.key in is_now:
                 lost[number] = "canonical_changed"
             else:
-                self._records[number] = DuplicateResult.of(each, "deleted")
+                is_earlier = number in self._before and each.document.key not in self._archived
+                self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
         keys = {number: lines[number].document.key for number in lost}
         missing = list(set(keys.values()) - self._archived.keys())
         texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.archive import ArchivedKeys
 from es_simhash.removal.delete_flow import Version, read_planned
 from es_simhash.removal.may_delete import is_written, judge_removal, version_of
@@ -28,7 +27,10 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Lines whose indices are those of the plan, by number, and the documents of these as they are."""
+    """
+    Lines of a plan by number, without those whose indices are not those that were planned.
+    *items*: the present multi-get item of each document and canonical of these lines.
+    """
 
     lines: Mapping[int, PlannedRemoval]
     items: Items
@@ -91,8 +93,8 @@ def match_present(
     header = plan.header
     stays = found.written(numbers, is_canonical=True) if header.has_view else {}
     goes = found.written(numbers, is_canonical=False) if header.has_view or header.filter else {}
-    shown = (yield from _search(Context(), view, list(goes), header.filter)) if goes else {}
-    shown_canonicals = (yield from _search(Context(), view, list(stays), ())) if stays else {}
+    shown = (yield from _search(view, list(goes), header.filter)) if goes else {}
+    shown_canonicals = (yield from _search(view, list(stays), ())) if stays else {}
     fitting, unsure = [], []
     for number in numbers:
         each = found.lines[number]
@@ -108,10 +110,7 @@ def match_present(
     return fitting, unsure
 
 
-@reads_primaries
-def _search(
-    _: Context, index: Index, keys: Sequence[Key], clauses: Sequence[Mapping[str, Any]]
-) -> Flow[dict[Key, Version]]:
+def _search(index: Index, keys: Sequence[Key], clauses: Sequence[Mapping[str, Any]]) -> Flow[dict[Key, Version]]:
     """Return the versions of those documents that *index* shows, and that match *clauses*."""
     yield from refresh(index)
     found: dict[Key, Version] = {}
@@ -123,7 +122,7 @@ def _search(
     ids = sorted({key.id for key in keys})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
     body = {"query": query, "_source": False, "seq_no_primary_term": True}
-    check_whole((yield from read_each(index, body, note, page=PAGE)))
+    check_whole((yield from reading_primaries(index, read_each(index, body, note, page=PAGE))))
     return found
 
 
