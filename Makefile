@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults estates fuzz strangers integrations check lint format types mappings docs client dist sbom compat clean venv
+.PHONY: help demo test faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -59,6 +59,10 @@ strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; i
 integrations: .integrations/.made ## Test the filters in LangChain, LlamaIndex and Haystack; installs these in .integrations/
 	.integrations/bin/python -m pytest tests/integrations tests/docs/test_integrations_docs.py
 
+real: dist ## Check what only real containers show, and write COMPATIBILITY.md; needs a container engine
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[real]'
+	$(BIN)/python tools/real.py
+
 check: lint types ## Everything except the tests
 
 lint: $(VENV)/.dev ## Check format, lint and import contracts
@@ -81,6 +85,9 @@ mappings: $(VENV)/.dev ## Write mappings/
 
 docs: $(VENV)/.dev ## Write docs/cli.md
 	$(BIN)/python tools/generate_cli_docs.py
+
+site: $(VENV)/.dev ## Build the site in build/site, and check its links
+	$(BIN)/python tools/build_site.py
 
 client: $(VENV)/.dev ## Write both clients from client/methods/
 	$(BIN)/python tools/generate_clients.py

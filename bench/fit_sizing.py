@@ -1,7 +1,7 @@
 """
 Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size_flow.py`` uses.
 
-    python bench/fit_sizing.py docs/lookup.md
+    python bench/fit_sizing.py docs/benchmarks.md
 
 Reads the table "Time of a lookup over that of an empty search" (4 million documents; bench/lookup.py measured it) and
 prints, for each product, the constants with the least squares of relative errors, and each row with what they predict.
@@ -21,12 +21,10 @@ from es_simhash.lookup.plan import SKIMMED_FROM, explain_plan
 from es_simhash.mapping.context import IndexStats, Limits
 
 DOCUMENTS = 4_000_000
-# Columns of the table after the distance: product, segments, whether scripts run; None where segments run in parallel.
+# Columns of the table after the distance: product, segments, whether scripts run.
 COLUMNS = (
     ("opensearch", 8, True),
     ("opensearch", 8, False),
-    None,
-    None,
     ("opensearch", 1, True),
     ("opensearch", 1, False),
     ("elasticsearch", 12, False),
@@ -43,7 +41,7 @@ def read_rows(page: str) -> list[dict[str, Any]]:
     for line in table.partition("\n\n")[0].splitlines()[2:]:
         distance, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         for column, cell in zip(COLUMNS, cells, strict=True):
-            if column and re.fullmatch(r"[\d.]+", cell) and int(distance) >= SMALLEST_DISTANCE:
+            if re.fullmatch(r"[\d.]+", cell) and int(distance) >= SMALLEST_DISTANCE:
                 product, segments, scripts = column
                 rows.append(
                     {

@@ -11,7 +11,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 class Record:
     """
     A dataclass with slots. *_NAMES*: the values that are given, in their order, where these are not all the fields.
-    *_OPTIONAL*: those that are left out where they are ``None`` or an empty tuple.
+    *_OPTIONAL*: those that are left out where they are ``None``, ``False`` or an empty tuple.
     """
 
     __slots__ = ()
@@ -22,7 +22,7 @@ class Record:
         """Return it as plain JSON values."""
         values = {name: getattr(self, name) for name in self._NAMES.split() or self.__slots__}
         for name in self._OPTIONAL.split():
-            if values[name] is None or values[name] == ():
+            if values[name] is None or values[name] is False or values[name] == ():
                 del values[name]
         return {name: value if type(value) in _PLAIN else _to_plain(value) for name, value in values.items()}
 

@@ -55,7 +55,7 @@ def build_sbom(*, moment: datetime) -> dict[str, Any]:
 def _python_components(project: dict[str, Any]) -> list[dict[str, Any]]:
     wanted = {requirement: ["base"] for requirement in project["dependencies"]}
     for extra, requirements in project["optional-dependencies"].items():
-        if extra not in {"dev", "fuzz"}:
+        if extra not in {"dev", "fuzz", "real"}:
             for requirement in requirements:
                 wanted.setdefault(requirement, []).append(extra)
     components = []

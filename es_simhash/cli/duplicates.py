@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line
+from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line, warn
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult
@@ -16,6 +16,7 @@ from es_simhash.removal.records import AGAIN, DuplicateResult
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
     from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.removal.records import RemovalPlan
 
 
 class Regrouped:
@@ -47,6 +48,9 @@ class Regrouped:
         return bool(unsettled)
 
 
+SHOWN = 20
+"""Lines about single documents that are printed for people."""
+
 _TAG_REMOVED = ("untagged", "would untag")
 
 
@@ -57,16 +61,17 @@ def given(*options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Counts:
-    """How many lines were shown, and how many of them were not carried out: by kind, or kept by decision."""
+    """How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out."""
 
     total: int = 0
     untagged: int = 0
     decided: int = 0
+    earlier: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def done(self) -> int:
-        return self.total - self.kinds.total() - self.decided
+        return self.total - self.kinds.total() - self.decided - self.earlier
 
     @property
     def kept(self) -> dict[str, int]:
@@ -77,6 +82,16 @@ class Counts:
     def decided_words(self) -> str:
         """What the line about the deletions says of those that are kept by decision."""
         return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
+
+
+def warn_of_lacking(made: RemovalPlan, index: str) -> None:
+    """Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write."""
+    if number := made.without_fingerprint:
+        said = f"{count(number, 'document')} with a text and without fingerprint, which no plan can have"
+        warn(f"{said}: run {shlex.join(['es-simhash', 'backfill', index])}", kind="without_fingerprint", number=number)
+    if number := made.ungrouped:
+        said = f"{count(number, 'document')} never grouped: the plan has their duplicates, and the index shows none yet"
+        warn(f"{said}: run {shlex.join(['es-simhash', 'reconcile', index])}", kind="ungrouped", number=number)
 
 
 def show_plan(path: FilePath, *, as_json: bool) -> None:
@@ -93,11 +108,15 @@ def show(
     is_dry: bool = False,
     is_listed: bool = True,
 ) -> Counts:
-    """Print each record if it *is_listed*, then what is not carried out; return how many there are."""
+    """
+    Print the records if they are *is_listed*, for people only the first, then what is not carried out; return counts.
+    What an earlier run deleted is a record of its own only with *as_json*.
+    """
     was, were_not = ("would be", "would not be") if is_dry else ("was", "not")
     counts = Counts()
     kinds = counts.kinds
     relation = "contained in" if by_containment else "duplicate of"
+    unlisted = -SHOWN
     with Lines() as lines:
         for each in records:
             is_removed_tag = each.action in _TAG_REMOVED
@@ -105,17 +124,24 @@ def show(
             counts.total += not is_removed_tag
             if is_listed and as_json:
                 print_json(each.to_dict())
-            elif is_listed:
-                lines.print(*_line(each, relation))
+            elif is_listed and not each.earlier:
+                unlisted += 1
+                if unlisted <= 0:
+                    lines.print(*_line(each, relation))
             counts.decided += each.kind == "decided"
+            counts.earlier += each.earlier
             if not each.is_done and each.kind is not None:
                 kinds[each.kind] += 1
                 if kinds.total() <= SHOWN_FAILURES:
-                    what = "not removed" if each.action == "kept" and each.kind == "missing" else each.action
+                    what = "" if each.kind == "missing" else f" {was} {each.action}"
                     [fields] = failures_as_json([each])
-                    error(f"{each.index}/{each.id} {was} {what}: {each.reason}", **fields)
+                    error(f"{each.index}/{each.id}{what}: {each.reason}", **fields)
+        if unlisted > 0:
+            lines.print(f"and {unlisted:,} more (--json prints all)")
     if kinds:
-        by_kind = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))
+        by_kind = ", ".join(
+            f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items())
+        )
         said = f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(kinds)}"
         error(said, kind="not_carried_out", number=kinds.total(), kinds=dict(kinds))
     return counts
@@ -125,8 +151,8 @@ def _advice(kinds: Iterable[str]) -> str:
     found = set(kinds)
     parts = ["run the same command again for what was refused"] if found & AGAIN else []
     parts += ["put back what is in the archive with es-simhash restore"] if "not_restored" in found else []
-    parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored"} else []
-    return ", and ".join(parts)
+    parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored", "missing"} else []
+    return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 
 def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
@@ -134,7 +160,7 @@ def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
     one, two = each.id, each.canonical
     if each.canonical_index not in ("", each.index):
         one, two = f"{each.index}/{one}", f"{each.canonical_index}/{two}"
-    begin: list[str | Value] = [f"{each.action}  ", Value("id", one)]
+    begin: list[str | Value] = [f"{'gone' if each.kind == 'missing' else each.action}  ", Value("id", one)]
     if each.action in _TAG_REMOVED:
         return [*begin, "  no longer contained in ", Value("canonical", each.canonical)]
     similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"

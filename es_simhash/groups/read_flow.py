@@ -218,6 +218,7 @@ def _flood(lookups: GroupLookups, seeds: _Seeds) -> Flow[None]:
     """Add to *seeds* all documents that steps of max_distance reach from them."""
     while waiting := sorted(seeds.fingerprints - seeds.asked):
         for begin in range(0, len(waiting), ASKED):
+            yield Tell(Progress(len(seeds.asked), len(seeds.fingerprints), "looking up near-duplicates"))
             seeds.asked.update(asked := waiting[begin : begin + ASKED])
             for found in (yield from lookups.ask(asked)).values():
                 if not found.complete:

@@ -29,7 +29,7 @@ from es_simhash.hashing.scheme import (
 )
 
 DEFAULT_SCHEME = "shingles"
-"""Name of the scheme that is used when none is given; docs/schemes.md has the measurements behind the choice."""
+"""Name of the scheme that is used when none is given; docs/benchmarks.md has the measurements behind it."""
 
 _IDENTIFIER = re.compile(r"([a-z][a-z0-9_]*)(?:-([1-9][0-9]*))?")
 

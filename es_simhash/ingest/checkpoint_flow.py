@@ -20,7 +20,6 @@ from typing import Any
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.written import Written
-from es_simhash.mapping.context import Context
 from es_simhash.transport.protocol import Call, Flow, status_of
 from es_simhash.writes.targets_flow import find_copies, find_write_index
 
@@ -190,7 +189,7 @@ class WrittenBefore:
         if not actions:
             return []
         copies: dict[str, list[Mapping[str, Any]]] = {}
-        for hit in (yield from find_copies(Context(), self._index, [each["_id"] for each in actions])):
+        for hit in (yield from find_copies(self._index, [each["_id"] for each in actions])):
             if hit["_index"] != self._current:
                 copies.setdefault(hit["_id"], []).append(hit)
         return [self._report(each, copies.get(each["_id"], ())) for each in actions]

@@ -9,7 +9,7 @@ the blocks, the number of radii that reach their block's distance therefore neve
 so a bool query with one should clause for each block and radius, and that minimum_should_match, excludes no
 near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around
 a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general
-pigeonhole of Qin and others (ICDE 2018). docs/lookup.md has the proof.
+pigeonhole of Qin and others (ICDE 2018). docs/proofs.md has the proof.
 
 A wrong estimate of costs makes a lookup slower, never less exact. Arithmetic only: ``query`` makes queries, and flows
 read the statistics of an index. The first function that counts loads numpy.
@@ -305,7 +305,7 @@ class PlanEstimate:
     milliseconds: float
 
 
-# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py; see docs/lookup.md. A term
+# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/benchmarks.md). A term
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored; a skimmed hit is sent without its _id. Only their proportions decide.
 PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}

@@ -180,13 +180,16 @@ def reads_primaries(flow: _F) -> _F:
 
     @wraps(flow)
     def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
-        check_index(index)
-        started = flow(context, index, *args, **kwargs)
-        first = next(started)  # a flow checks its arguments before its first request
-        may_lag = yield from _may_lag(index)
-        return (yield from carry_out(started, first, _ask_primaries if may_lag else send_once))
+        return (yield from reading_primaries(check_index(index), flow(context, index, *args, **kwargs)))
 
     return cast("_F", wrapped)
+
+
+def reading_primaries(index: Index, started: Flow[Any]) -> Flow[Any]:
+    """Carry out a flow as :func:`reads_primaries` does."""
+    first = next(started)  # a flow checks its arguments before its first request
+    may_lag = yield from _may_lag(index)
+    return (yield from carry_out(started, first, _ask_primaries if may_lag else send_once))
 
 
 def _may_lag(index: Index) -> Flow[bool]:

@@ -1,4 +1,4 @@
-"""What an index takes: disk, memory, cost of a lookup, settings. By constants that were measured (docs/sizing.md)."""
+"""What an index takes: disk, memory, cost of a lookup, settings. By measured constants (docs/benchmarks.md)."""
 
 from __future__ import annotations
 

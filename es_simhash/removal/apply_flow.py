@@ -8,7 +8,7 @@ For each batch of lines, in this order:
    and the filter must still match a duplicate that was written since. A line that does not fit is kept, and its record
    says why.
 2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step. One that is there
-   already is appended again if its source, or who approved the plan, is another now; the last line of a document counts.
+   already is appended again if its source, or who approved the plan, is another now; a document's last line counts.
 3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
    A document that was written since it was read begins again with step 1, up to five times.
 4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
@@ -105,12 +105,13 @@ def apply_removal(
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
     With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
     corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
-    lines: two multi-gets, a bulk request, and one request for each index; with an alias a search. Where documents were
-    written since the plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two searches for every 1,000
-    canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
-    archive has what was deleted before. Guard rails are checked with present numbers, where the plan is too large also with those of a dry run; *max_share* replaces the one of
-    the plan. A dry run judges each line by the present index, and writes nothing, no archive either. *decisions*: a
-    file that says what is kept. *sha256*: that of the plan that was approved.
+    lines: two multi-gets, a bulk request, one request for each index, and with an alias a search; where documents were
+    written since the plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two
+    searches for every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a
+    canonical. On an error, the archive has what was deleted before. Guard rails are checked with present numbers, which
+    costs a dry run where the plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line
+    by the present index, and writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*:
+    that of the plan that was approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
@@ -259,7 +260,7 @@ class _Batch:
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
-        self._archived: dict[Key, Archived] = {}  # as these were last
+        self._archived: dict[Key, Archived] = {}  # the documents as this run archived them
         self._restored = 0
 
     @property
@@ -349,7 +350,8 @@ class _Batch:
             elif state == "changed" and each.document.key in is_now:
                 lost[number] = "canonical_changed"
             else:
-                self._records[number] = DuplicateResult.of(each, "deleted")
+                is_earlier = number in self._before and each.document.key not in self._archived
+                self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
         keys = {number: lines[number].document.key for number in lost}
         missing = list(set(keys.values()) - self._archived.keys())
         texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}

@@ -22,16 +22,13 @@ from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.record import Record
-from es_simhash.removal.records import KeptKind, PlannedDocument, PlannedRemoval, Reason
+from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.measures import WORD_SHINGLES, Score
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
 
-
-LeftOut = Literal["not_similar", "unreadable", "changed", "stale"]
-"""Why a pair that was compared is not in a plan; a plan also counts what its filter and limit left out."""
 
 Judged: TypeAlias = PlannedRemoval | LeftOut
 
@@ -68,7 +65,7 @@ class Comparer:
     *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
     *decided_by* (by index name): what is digested, whole. *bound*: the smallest similarity of a
     duplicate to its canonical; ``None`` compares no texts, only fingerprints.
-    *shown*: further fields for the plan. *max_field_chars*: longer values are cut in the plan.
+    *shown*: fields for the plan beside these and the text. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -137,7 +134,7 @@ class Comparer:
             return "unreadable"
         if self.bound is None and (left_out := self._judge_fingerprint(row, source, text)) is not None:
             return left_out
-        values, cut = self._values(source, fields)
+        values, cut = self._values(source, row.index)
         digest = digest_of(source, self.decided_by[row.index])
         return _Read(PlannedDocument(row.id, row.index, row.routing, *version_of(item), digest, values, cut), text)
 
@@ -150,11 +147,12 @@ class Comparer:
             return "stale"
         return None
 
-    def _values(self, source: Mapping[str, Any], fields: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _values(self, source: Mapping[str, Any], index: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the values to note in the plan, and the names of those that were cut."""
         values: dict[str, Any] = {}
         cut = []
-        for name in dict.fromkeys([*fields, *self.shown]):
+        decided_by = (name for name in self.decided_by[index] if name != f"{self.prefix}.fingerprint")
+        for name in dict.fromkeys([*self.text_fields.get(index, ()), *self.shown, *decided_by]):
             found = read_values(source, name)
             if not found:
                 continue

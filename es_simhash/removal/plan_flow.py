@@ -18,7 +18,7 @@ from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping, parse_key
-from es_simhash.groups.settings_flow import find_field, settle_grouping
+from es_simhash.groups.settings_flow import find_field, settle_grouping, target_of
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
@@ -92,9 +92,9 @@ def plan_removal(
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
     Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search. A larger share than is allowed is only noted: the
-    guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an index was
-    replaced meanwhile; then no file is written.
+    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is
+    only noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an
+    index was replaced meanwhile; then no file is written.
     """
     check_output("path", path)
     resolved = yield from resolve_index(context, index)
@@ -119,6 +119,7 @@ def plan_removal(
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
+        lacking = yield from _count_lacking(context, index, resolved)
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
@@ -132,7 +133,26 @@ def plan_removal(
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
     excess = tuple(header.excess)
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess)
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking)
+
+
+def _count_lacking(context: Context, index: Index, resolved: Resolved) -> Flow[tuple[int, int]]:
+    """Return how many documents have a text and no fingerprint, and how many lack the group that is recorded."""
+    fields = Fields(context.prefix)
+    has_fingerprint = {"exists": {"field": fields.fingerprint}}
+    texts = [{"exists": {"field": each}} for each in resolved.text_fields.all]
+    has_text = [{"bool": {"should": texts}}] if texts else []
+    grouped = [name for name, own in resolved.each.items() if target_of(own) is not None]
+    has_record = [has_fingerprint, {"terms": {"_index": grouped}}]
+    numbers = []
+    for query in (
+        {"filter": has_text, "must_not": [has_fingerprint]},
+        {"filter": has_record, "must_not": [{"exists": {"field": fields.group}}]},
+    ):
+        number, gaps = yield from count_documents(index, {"bool": query}, patience=Patience())
+        check_whole(gaps)
+        numbers.append(number)
+    return numbers[0], numbers[1]
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
@@ -149,7 +169,6 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
     schemes = {name: own.scheme for name, own in resolved.each.items()}
-    shown = (*options.show, *([options.protect] if options.protect else ()))
     measure: PairMeasure = grouping.measure
     if options.contained is not None:
         from es_simhash.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
@@ -165,7 +184,7 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
         if bound is None:
             decided_by[name][Fields(context.prefix).fingerprint] = False
     prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, measure, reason)
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, options.show, longest, measure, reason)
 
 
 def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.archive_writer import ArchivedKeys
 from es_simhash.removal.delete_flow import Version, read_planned
 from es_simhash.removal.may_delete import Decisive, is_written, judge_removal, version_of
@@ -29,7 +28,8 @@ PAGE = 1_000
 @dataclass(frozen=True, slots=True)
 class Present:
     """
-    Lines whose indices are those of the plan, by number, and the documents of these as they are.
+    Lines of a plan by number, without those whose indices are not those that were planned.
+    *items*: the present multi-get item of each document and canonical of these lines.
     *decided_by*: of each index where documents were written since the plan.
     """
 
@@ -111,8 +111,8 @@ def match_present(
     filtered = written & {each.document.key for each in lines} if plan.header.filter else set()
     if written and (in_view or filtered):
         yield from refresh(view)
-    shown = (yield from _search(Context(), view, in_view, ())) if in_view else {}
-    matched = (yield from _search(Context(), view, filtered, plan.header.filter)) if filtered else {}
+    shown = (yield from _search(view, in_view, ())) if in_view else {}
+    matched = (yield from _search(view, filtered, plan.header.filter)) if filtered else {}
     fitting, unsure = [], []
     for number, each in zip(numbers, lines, strict=True):
         key, canonical = each.document.key, each.canonical.key
@@ -128,10 +128,7 @@ def match_present(
     return fitting, unsure
 
 
-@reads_primaries
-def _search(
-    _: Context, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
-) -> Flow[dict[Key, Version]]:
+def _search(index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]) -> Flow[dict[Key, Version]]:
     """Return the versions of those documents that *index* shows, and that match *clauses*."""
     found: dict[Key, Version] = {}
 
@@ -141,7 +138,7 @@ def _search(
     ids = sorted({key.id for key in keys})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
     body = {"query": query, "_source": False, "seq_no_primary_term": True}
-    check_whole((yield from read_each(index, body, note, page=PAGE)))
+    check_whole((yield from reading_primaries(index, read_each(index, body, note, page=PAGE))))
     return found
 
 

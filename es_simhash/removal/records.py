@@ -170,7 +170,7 @@ AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"
 
 _SENTENCES: dict[str, str] = {
     "changed": "its text, or a field that decided, was changed after the plan was made",
-    "missing": "it is gone already, and this archive does not hold it",
+    "missing": "it is gone already, and this removal did not delete it",
     "canonical_changed": "the text of its canonical, or a field that decided, was changed after the plan was made",
     "canonical_missing": "its canonical was deleted",
     "index_replaced": "its index was deleted, or replaced by another of that name",
@@ -212,10 +212,12 @@ class DuplicateResult(Record):
             its shingles that stand there.
         routing:
             Its routing value, where it has one.
+        earlier:
+            Whether an earlier run of the same plan deleted it, and this one found it gone.
     """
 
-    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing"
-    _OPTIONAL = "routing"
+    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing earlier"
+    _OPTIONAL = "routing earlier"
 
     id: str
     index: str
@@ -227,6 +229,7 @@ class DuplicateResult(Record):
     detail: str = ""
     similarity: float | None = None
     routing: str | None = None
+    earlier: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -269,6 +272,9 @@ LEFT_OUT: Mapping[str, str] = {
 }
 """Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``plan_flow``) adds it here."""
 
+LeftOut: TypeAlias = str
+"""A kind of :data:`LEFT_OUT`."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
@@ -287,13 +293,14 @@ class RemovalPlan:
         duplicates:
             Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
         left_out:
-            How many documents are not in the plan, by kind: ``"not_similar"``: the present texts are below the
-            similarity, or share no long runs; ``"unreadable"``: a text could not be read; ``"changed"``: a document was
-            changed or deleted meanwhile; ``"stale"``: without verification, where a fingerprint is not the one of the
-            present text; ``"filtered"``: the filter leaves it out; ``"limit"``: there are more than the limit;
-            ``"common"``: it shares passages with very many documents, and was not compared with all of them.
+            How many documents are not in the plan, by kind; ``es_simhash.removal.records.LEFT_OUT`` has the meanings.
         excess:
             Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
+        without_fingerprint:
+            How many documents have a text and no fingerprint, so that they were not looked at: ``backfill`` adds them.
+        ungrouped:
+            Where the index records a grouping, how many documents have a fingerprint and no group: ``reconcile`` groups
+            them. The plan has their duplicates all the same.
     """
 
     path: str
@@ -303,6 +310,8 @@ class RemovalPlan:
     duplicates: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     excess: tuple[Excess, ...] = ()
+    without_fingerprint: int = 0
+    ungrouped: int = 0
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

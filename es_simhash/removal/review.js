@@ -51,7 +51,7 @@ function look() {
   for (const band of document.querySelectorAll(".band")) {
     band.hidden = band.querySelector("details.part:not([hidden])") === null;
   }
-  status.textContent = wanted === "" ? "" : `${found >= MOST_FOUND ? "at least " : ""}${number(found)} removals match`;
+  status.textContent = wanted === "" ? "" : `${found >= MOST_FOUND ? "at least " : ""}${number(found)} removal${found === 1 ? " matches" : "s match"}`;
 }
 
 document.querySelector("#find")?.addEventListener("submit", (event) => { event.preventDefault(); look(); });

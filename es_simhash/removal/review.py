@@ -137,6 +137,9 @@ class Review:
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, least similar first; line breaks and controls of the documents are in them."""
         yield from summary_lines(self.summary, describe(self._plan))
+        if self.summary.total.removals and limit != 0:
+            yield ""
+            yield "[-words-] are only in the document that would go, {+words+} only in what stays"
         for removal in islice(self._plan.removals(), limit):
             yield ""
             yield from removal_lines(removal)

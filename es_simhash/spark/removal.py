@@ -21,14 +21,13 @@ from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
     Decisive,
     Guards,
-    LeftOut,
     check_max_share,
     digest_of,
     is_written,
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_flow import count_shares, decisive_fields, read_uuids, used_fields
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval, RemovalPlan
+from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY

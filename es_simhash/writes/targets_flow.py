@@ -18,7 +18,7 @@ from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
 from es_simhash.mapping.resolve_flow import agree
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Flow, Index, error_text
@@ -27,12 +27,12 @@ from es_simhash.transport.retry_flow import ask, refresh, send_once, unless_refu
 PAGE = 500
 
 
-@reads_primaries
-def find_copies(_context: Context, index: Index, ids: Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+def find_copies(index: Index, ids: Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
     """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
     found: list[Mapping[str, Any]] = []
     yield from refresh(index)
-    check_whole((yield from read_each(index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)))
+    read = read_each(index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)
+    check_whole((yield from reading_primaries(index, read)))
     return found
 
 

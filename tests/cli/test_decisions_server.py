@@ -59,7 +59,8 @@ def test_a_plan_is_approved_and_applied(run, news, server, tmp_path):
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert archived(archive).keys() == {"b"}
     *_, last = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
-    assert {name: json.loads(last)[name] for name in ("deleted", "kept")} == {"deleted": 1, "kept": {"decided": 1}}
+    done = {name: json.loads(last)[name] for name in ("deleted", "deleted_earlier", "kept")}
+    assert done == {"deleted": 0, "deleted_earlier": 1, "kept": {"decided": 1}}
     told = run("history", "b", "--archive", archive).stdout
     assert "approved by Ann\\x1b[31m: another bridge" in " ".join(told.split())
     [[removed]] = json.loads(run("history", "b", "--archive", archive, "--json").stdout)["removals"]

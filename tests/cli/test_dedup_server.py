@@ -244,13 +244,23 @@ def test_the_argument_of_apply(run, grouped, server, tmp_path, monkeypatch):
 
 
 def test_a_plan_shows_the_fields_asked_for(run, grouped, server, tmp_path):
-    """Fields are separated by commas, as --source has them."""
-    server.request("POST", f"/{grouped}/_update/b?refresh=true", {"doc": {"lang": "en", "agency": "ab"}})
+    """Fields are separated by commas, as --source has them; those that decide are shown in any case."""
+    server.request(
+        "PUT", f"/{grouped}/_mapping", {"properties": {"day": {"type": "date"}, "site": {"type": "keyword"}}}
+    )
+    for id_, day in (("a", 1), ("b", 2), ("c", 3)):
+        doc = {"day": f"2026-01-0{day}", "site": "x"} | ({"lang": "en", "agency": "ab"} if id_ == "b" else {})
+        server.request("POST", f"/{grouped}/_update/{id_}?refresh=true", {"doc": doc})
     plan = tmp_path / "plan.jsonl"
     assert run("plan", grouped, "--out", plan, "--max-share", 1, "--show", "lang,agency").exit_code == 0
-    assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= {
-        line.strip() for line in run("review", plan).stdout.splitlines()
-    }
+    shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
+    assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= shown
+    assert "[-words-] are only in the document that would go, {+words+} only in what stays" in shown
+    assert not any("day:" in line for line in shown)
+    decided = ("--canonical", "day", "--per", "site", "--protect", "site", "--verify", 0.5)
+    assert run("plan", grouped, "--out", plan, "--overwrite", "--max-share", 1, *decided).exit_code == 0
+    shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
+    assert {"day: [-2026-01-02-] {+2026-01-01+}", "site: x"} <= shown
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
@@ -261,7 +271,9 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     assert result.exit_code == 0, result.output
     assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
     assert "refuse" not in result.stdout + run("review", plan).stdout
-    result = run("plan", grouped, "--out", plan, "--verify", 0.5)
+    refused = failed(run("plan", grouped, "--out", plan), f"{plan} is a plan already, made 20", "with 2 removals")
+    assert refused.endswith(": give another name, or replace it with --overwrite")
+    result = run("plan", grouped, "--out", plan, "--overwrite", "--verify", 0.5)
     said = "apply will refuse this: 2 of 4 documents of the index would be removed, more than the share of 0.2: "
     for shown in (result, run("review", plan)):
         assert (shown.exit_code, said in " ".join(shown.stdout.split()), "--max-share 0.5" in shown.stdout) == (
@@ -269,12 +281,12 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
             True,
             True,
         )
-    [made] = lines(run("plan", grouped, "--out", plan, "--verify", 0.5, "--json"))
+    [made] = lines(run("plan", grouped, "--out", plan, "--overwrite", "--verify", 0.5, "--json"))
     excess = [{"share": {"removals": 2, "documents": 4}, "max_share": 0.2, "field": None, "value": None}]
     assert made["excess"] == json.loads(run("review", plan, "--json").stdout)["excess"] == excess
-    [made] = lines(run("plan", grouped, "--out", plan, *options, "--limit", 1, "--json"))
+    [made] = lines(run("plan", grouped, "--out", plan, "--overwrite", *options, "--limit", 1, "--json"))
     assert (made["count"], made["left_out"]) == (1, {"limit": 1})
-    assert run("plan", grouped, "--out", plan, *options).exit_code == 0
+    assert run("plan", grouped, "--out", plan, "--overwrite", *options).exit_code == 0
     server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
     shown = run("apply", plan, "--archive", archive)
     assert f"1 document of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
@@ -296,13 +308,16 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     records = [
         json.loads(line) for line in run("apply", plan, "--archive", archive, "--yes", "--json").stdout.splitlines()
     ]
-    assert {each["id"]: (each["action"], each["kind"]) for each in records} == {
-        "b": ("deleted", None),
-        "c": ("kept", "changed"),
+    assert {each["id"]: (each["action"], each["kind"], each.get("earlier", False)) for each in records} == {
+        "b": ("deleted", None, True),
+        "c": ("kept", "changed", False),
     }
     assert archived(archive).keys() == {"b"}
-    # What is done is not left to do.
+    # What is done is not left to do, and not done once more.
     before = archive.read_bytes()
+    again = run("apply", plan, "--archive", archive, "--yes")
+    assert f"0 documents deleted, 1 by earlier runs, kept in {archive}\n" in again.stdout
+    assert "deleted  b" not in again.stdout
     assert f"0 documents of {grouped} would be deleted" in run("apply", plan, "--archive", archive).stdout
     assert archive.read_bytes() == before
 
@@ -333,6 +348,7 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     [
         ("plan",),
         ("plan", "INDEX", "--yes"),
+        ("plan", "INDEX", "--overwrite"),
         ("plan", "INDEX", "--archive", "ARCHIVE"),
         ("apply", "INDEX"),
         ("apply", "INDEX", "--yes"),
@@ -364,7 +380,7 @@ def test_a_plan_that_cannot_be_used(run, tmp_path, data):
 
 
 def test_an_archive_is_never_written_over(run, grouped, tmp_path):
-    """By no option that names a file; nor is a plan or an input, but by another plan."""
+    """By no option that names a file; nor is a plan or an input, but by another plan that is asked to."""
     plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
     options = ("--verify", 0.5, "--max-share", 1)
     assert run("plan", grouped, "--out", plan, *options).exit_code == 0
@@ -373,7 +389,7 @@ def test_an_archive_is_never_written_over(run, grouped, tmp_path):
     documents.write_text('{"_id": "e", "body": "text"}\n', encoding="utf-8")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments in (
-        ("plan", grouped, "--out", archive),
+        ("plan", grouped, "--out", archive, "--overwrite"),
         ("restore", archive, "--dry-run", "--report", archive),
         ("restore", archive, "--dry-run", "--report", plan),
         ("review", plan, "--html", archive),
@@ -399,6 +415,34 @@ def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
     assert "plan again" not in result.stderr
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
     assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
+    other = run("apply", plan, "--archive", tmp_path / "other.gz", "--yes")
+    assert (other.exit_code, "gone  b  duplicate of a" in other.stdout, "kept" in other.stdout) == (1, True, False)
+    assert "0 documents deleted\n" in other.stdout
+    assert f"error: {grouped}/b: it is gone already" in other.stderr
+    assert "2 lines not carried out (gone 2): nothing is left to do for what is gone" in other.stderr
+
+
+def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
+    """Documents that other programs wrote: without a fingerprint, or with one that nobody grouped."""
+    plan = ("plan", grouped, "--out", tmp_path / "plan", "--overwrite")
+    assert (run(*plan).stderr, json.loads(run(*plan, "--json").stdout)["ungrouped"]) == ("", 0)
+    put(server, grouped, [{"_id": "bare", "body": TEXT}, {"_id": "empty"}])
+    own = read_all(server, grouped)["d"]["simhash"]
+    del own["group"]
+    put(server, grouped, [{"_id": "new", "body": TEXTS["d"], "simhash": own}])
+    server.request("POST", f"/{grouped}/_refresh")
+    said = run(*plan).stderr
+    for words, command in (
+        ("with a text and without fingerprint, which no", "backfill"),
+        ("never grouped", "reconcile"),
+    ):
+        assert f"warning: 1 document {words}" in said
+        assert f": run es-simhash {command} {grouped}\n" in said
+    found = json.loads(run(*plan, "--json").stdout)
+    assert (found["without_fingerprint"], found["ungrouped"]) == (1, 1)
+    for command in ("backfill", "reconcile"):
+        assert run(command, grouped).exit_code == 0
+    assert run(*plan).stderr == ""
 
 
 def test_a_memory_file(run, grouped, server, tmp_path, caplog):

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from es_simhash import SchemeError
 from es_simhash.cli import connect as connecting
+from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, error, for_shell, print_failures, print_json, print_line, to_json, visible
@@ -19,6 +20,7 @@ from es_simhash.cli.tables import print_table
 from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
+from es_simhash.removal.records import DuplicateResult
 from es_simhash.writes.operations import Failure
 
 ESCAPE = "\x1b[2J"
@@ -144,3 +146,16 @@ def test_a_rollover_without_our_fields_names_what_helps():
         """es-simhash index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
     )
     assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))
+
+
+@pytest.mark.parametrize(
+    ("number", "last"), [(20, "would tag  d19  duplicate of a, distance 1"), (430, "and 410 more (--json prints all)")]
+)
+def test_the_first_lines_are_printed(capsys, number, last):
+    """A plan of some hundred lines does not hide its summary; what is for programs has every line."""
+    records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would tag") for n in range(number)]
+    assert show(iter(records), by_containment=False, as_json=False).done == number
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[-1]) == (20 + (number > 20), last)
+    show(iter(records), by_containment=False, as_json=True)
+    assert len(capsys.readouterr().out.splitlines()) == number

@@ -174,6 +174,11 @@ def test_search(server):
         assert len(run_commands("docs/search.md")) == 3
 
 
+def test_lookup(server):
+    with ran("docs/lookup.md", server) as namespace:
+        assert [each.id for each in namespace["asked"][0]] == ["a", "b"]
+
+
 def test_passages(server):
     with ran("docs/passages.md", server) as namespace:
         assert namespace["found"].contains < 0.8
@@ -248,7 +253,8 @@ def test_removal(server):
         documents = [{"_id": f"n{n}", "body": f"{n} " * 20 + chr(97 + n) * 9} for n in range(9)]
         documents.append({"_id": "z", "body": namespace["text"] + "!"})
         list(namespace["simhash"].ingest("news", documents))
-        Path("removed.jsonl.gz").unlink()
+        for name in ("removal.jsonl", "removed.jsonl.gz"):
+            Path(name).unlink()
         printed = run_commands("docs/removal.md")
         assert len(printed) >= 3
         assert any("1 document" in each for each in printed)

@@ -15,8 +15,9 @@ STEPS = [(name, step) for name, job in WORKFLOW["jobs"].items() for step in job[
 
 def test_every_action_is_pinned_by_commit():
     """A tag can be moved to other code; a commit cannot."""
-    used = [step["uses"] for _, step in STEPS if "uses" in step]
-    assert used
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")]
+    used = [line for text in texts for line in re.findall(r"\buses: *(\S+)", text)]
+    assert len(used) > 10
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", each) for each in used)
 
 
@@ -40,8 +41,8 @@ def test_a_release_needs_everything_that_must_pass():
 
 def test_the_workflow_runs_what_developers_run():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    wanted = [step["run"].removeprefix("make ") for name, step in STEPS if "run" in step and name != "publish"]
-    assert set(wanted) == {"test", "fuzz", "integrations", "dist", "sbom"}
+    wanted = [step["run"].removeprefix("make ") for _, step in STEPS if step.get("run", "").startswith("make ")]
+    assert set(wanted) == {"test", "fuzz", "integrations", "real", "dist", "sbom"}
     assert all(re.search(rf"(?m)^{target}:.*## ", makefile) for target in wanted)
 
 

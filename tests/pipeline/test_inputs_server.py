@@ -30,7 +30,7 @@ from tests.servers.support import ONE_SHARD, fill, found_in, simulate
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))["features"]
 COMPUTED = [each for each in VECTORS if each["scheme"]["parameters"]["hash"] == "xxh3_64"]
-# `ES_SIMHASH_PIPELINE_FEATURES=40000` compares as many as docs/pipeline.md says.
+# `ES_SIMHASH_PIPELINE_FEATURES=40000` compares as many as docs/fingerprinting.md says.
 HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_FEATURES", "1000"))
 
 
@@ -112,7 +112,7 @@ def test_any_program_writes_features(server, index, simhash, call, pipeline_name
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 FRESH = to_hex(fingerprint(TEXT))
-# `ES_SIMHASH_PIPELINE_MEGABYTES=50` writes documents as large as docs/pipeline.md says; a server needs a heap of 2 GB.
+# `ES_SIMHASH_PIPELINE_MEGABYTES=50` writes documents as large as docs/fingerprinting.md says, with a heap of 2 GB.
 MEGABYTES = int(os.environ.get("ES_SIMHASH_PIPELINE_MEGABYTES", "5"))
 
 

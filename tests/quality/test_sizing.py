@@ -32,7 +32,7 @@ def _range(size, name):
 
 
 def test_the_measured_lookups_are_met_within_a_third():
-    """Among 4 million documents, by docs/lookup.md: product, segments, scripts, distance, times an empty search."""
+    """Among 4 million documents, by docs/benchmarks.md: product, segments, scripts, distance, times an empty search."""
     measured = [
         ("opensearch", 8, True, 3, 1.8),
         ("opensearch", 8, True, 12, 18.5),

@@ -41,6 +41,7 @@ def test_a_plan_is_made_and_applied(server, index, simhash, plan, archive):
     assert similarities == sorted(similarities)
     assert 0.8 <= similarities[0] < similarities[-1] == 1.0
     assert lines["b0000"].document.fields == {"body": TEXT.upper()}
+    assert (made.without_fingerprint, made.ungrouped) == (0, 0)
     records = list(simhash.apply_removal(plan, archive=archive))
     assert [each.id for each in records] == list(lines)
     assert {each.action for each in records} == {"deleted"}
@@ -48,6 +49,7 @@ def test_a_plan_is_made_and_applied(server, index, simhash, plan, archive):
     assert archived(archive) == {id_: before[id_] for id_ in lines}
     again = list(simhash.apply_removal(plan, archive=archive))
     assert {each.action for each in again} == {"deleted"}
+    assert ({each.earlier for each in records}, {each.earlier for each in again}) == ({False}, {True})
     assert len(archived(archive)) == 7
 
 

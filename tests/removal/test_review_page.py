@@ -286,6 +286,32 @@ def test_going_on_with_a_file(browser, show, tmp_path):
     assert browser.log == []
 
 
+def test_the_form_stays_where_it_is(browser, show):
+    """What it says after a file is saved moves no input, also where one removal is shown."""
+    show(*GROUPS)
+    place = "document.querySelector('#by').getBoundingClientRect().left"
+    browser.run("document.querySelector('#query').value = 'alone'")
+    browser.run("document.querySelector('#find').requestSubmit()")
+    assert browser.has_text("1 removal matches")
+    before = browser.run(place)
+    browser.run(f"document.querySelector('#decisions').dataset.file = '{'a' * 150}.json'")
+    fill_in(browser)
+    browser.saved()
+    assert browser.run(place) == before
+
+
+@pytest.mark.parametrize("id_", ["c", "c" * 60])
+def test_words_are_whole_on_a_narrow_screen(browser, show, id_):
+    """A word of a table is one line, beside ids of any length, and nothing is wider than the screen."""
+    show(*((f"d{n}", id_) for n in range(3)))
+    browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+    cells = "[...document.querySelectorAll('.counts td bdi, .counts thead bdi')]"
+    found = browser.run(f"{cells}.map(each => [each.getClientRects().length, each.textContent.split(' ').length])")
+    assert found
+    assert all(lines <= words for lines, words in found)
+    assert browser.run("document.documentElement.scrollWidth") <= 400
+
+
 def test_nobody_decides_without_a_name(browser, show):
     """The page does not give a file that apply refuses."""
     plan = show(*GROUPS)
@@ -321,7 +347,9 @@ def test_the_keyboard_and_a_screen_reader(browser, show):
     names = browser.names()
     assert ("checkbox", "Keep d0") in names
     assert ("checkbox", "Keep all 3 that would go for c0") in names
-    assert {("textbox", "Who decides (required)"), ("textbox", "Why")} <= set(names)
+    assert {("textbox", "Who decides (required)"), ("textbox", "Reason (recorded with all that is deleted)")} <= set(
+        names
+    )
     assert ("button", "Make the file of decisions") in names
     assert all(name for role, name in names if role in ("checkbox", "textbox", "button", "searchbox"))
     assert browser.run("document.querySelector('#count span').role") == "status"
@@ -335,7 +363,8 @@ def test_words_of_the_boxes_are_not_found(browser, show, monkeypatch):
     for word, number in (("would go for", 0), ("keep the words", 10), ("alone", 1)):
         browser.run(f"document.querySelector('#query').value = {word!r}")
         browser.run("document.querySelector('#find button').click()")
-        assert browser.run("document.querySelector('#found').textContent") == f"{number} removals match"
+        said = "1 removal matches" if number == 1 else f"{number} removals match"
+        assert browser.run("document.querySelector('#found').textContent") == said
 
 
 def test_a_printed_page_has_the_boxes(browser, show):

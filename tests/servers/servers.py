@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,9 @@ class Server:
             self.request("DELETE", f"/{some}?ignore_unavailable=true")
 
 
-def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:
+def send(
+    url: str, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+) -> tuple[int, Any, dict[str, str]]:
     """Return status, decoded body and headers (names in lower case) of one request."""
     parts = urlsplit(url)
     host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
@@ -82,6 +85,8 @@ def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, 
         f"{parts.scheme}://{host}{path}", data, method=method
     )
     request.add_header("Content-Type", "application/x-ndjson" if isinstance(body, bytes) else "application/json")
+    for name, value in (headers or {}).items():
+        request.add_header(name, value)
     if parts.username is not None:
         login = base64.b64encode(f"{parts.username}:{parts.password or ''}".encode()).decode()
         request.add_header("Authorization", f"Basic {login}")
@@ -92,9 +97,10 @@ def send(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any, 
     )
     with opener.open(request, timeout=30) as answer:
         text = answer.read().decode()
-        is_json = "json" in answer.headers.get("Content-Type", "")
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return answer.status, json.loads(text) if is_json and text else text, headers
+        kind = answer.headers.get("Content-Type", "")
+        is_json = "json" in kind and "ndjson" not in kind
+        found = {name.lower(): value for name, value in answer.headers.items()}
+        return answer.status, json.loads(text) if is_json and text else text, found
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):

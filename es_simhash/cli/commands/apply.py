@@ -15,7 +15,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.duplicates import Regrouped, given, show
+from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_lacking
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
@@ -107,10 +107,13 @@ def command(
                 Path(archive).write_bytes(b"") if was_there else Path(archive).unlink()
             raise
     if not as_json:
-        print_line(f"{count(counts.done, 'document')} deleted, kept in {archive}{counts.decided_words}")
+        earlier = f", {counts.earlier:,} by earlier runs" if counts.earlier else ""
+        kept = f", kept in {archive}" if counts.done or counts.earlier else ""
+        print_line(f"{count(counts.done, 'document')} deleted{earlier}{kept}{counts.decided_words}")
         regrouped.print()
     elif (found := regrouped.to_dicts()) or quiet:
-        print_json(({"deleted": counts.done, "kept": counts.kept} if quiet else {}) | {"regrouped": found})
+        summary = {"deleted": counts.done, "deleted_earlier": counts.earlier, "kept": counts.kept}
+        print_json((summary if quiet else {}) | {"regrouped": found})
     unsettled = regrouped.complain()
     # Where an index is another one, or missing, this may be the wrong server: the plan stays.
     if not is_file and not unsettled and not {*AGAIN, "index_replaced"} & counts.kinds.keys():
@@ -139,6 +142,7 @@ def _plan_index(
             break  # one line tells: an older file of the user is no sign that all is done
     path = beside if yes and not is_used else folder / "plan"
     made = connection.simhash.plan_removal(index, path, **asked)
+    warn_of_lacking(made, index)
     if is_used and made.count:
         raise InvalidInputError(
             f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"
@@ -158,7 +162,8 @@ def _try_out(
     names = sorted(header.index_uuids)
     if not as_json:
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
-        print_line(f"{what}, and kept in {archive}{counts.decided_words}; nothing changed, pass --yes to do it")
+        kept, hint = (f", and kept in {archive}", ", pass --yes to do it") if counts.done else ("", "")
+        print_line(f"{what}{kept}{counts.decided_words}; nothing changed{hint}")
     elif not is_listed:
         plan = {"plan": str(path), "count": header.count, "indices": names, "archive": archive}
         print_json({**plan, "would_delete": counts.done, "kept": counts.kept})

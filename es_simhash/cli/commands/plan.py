@@ -13,20 +13,20 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import given, show_plan
+from es_simhash.cli.duplicates import SHOWN, given, show_plan, warn_of_lacking
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, warn
+from es_simhash.cli.output import count, note, print_json, print_line, tracking, warn
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
+from es_simhash.errors import InvalidInputError
 from es_simhash.removal.files import refuse_output, write_whole
 from es_simhash.removal.history import History, Removed, find_history
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
+from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import Review
-
-_SHOWN = 20
 
 
 @options.manual(
@@ -38,11 +38,19 @@ _SHOWN = 20
 )
 @click.argument("index")
 @options.written_file("--out", help="Write the plan to this file.")
+@click.option("--overwrite", is_flag=True, help="Replace the plan that the file of --out is already.")
 @removal_option
 @grouping_option
 @options.target
 def command(
-    index: str, out: str | None, grouping: dict[str, Any], target: Target, *, as_json: bool, **removal: Any
+    index: str,
+    out: str | None,
+    grouping: dict[str, Any],
+    target: Target,
+    *,
+    overwrite: bool,
+    as_json: bool,
+    **removal: Any,
 ) -> None:
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.
@@ -52,21 +60,26 @@ def command(
     what will be refused. The canonical of each group stays. With --contained the documents that add nothing take the
     place of near-duplicates: most of their text stands in a longer document, which stays.
     """
+    if overwrite and out is None:
+        raise click.UsageError("--overwrite goes with --out; leave it out, or name the plan")
+    if out is not None and not overwrite:
+        _refuse_plan(out)
     with ExitStack() as stack:
         path = out or Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")), "plan")
         connection = stack.enter_context(connect(target, index))
-        with say_if_stopped():
-            made = connection.simhash.plan_removal(index, path, **given(removal, grouping))
+        with say_if_stopped(), tracking() as progress:
+            made = connection.simhash.plan_removal(index, path, progress=progress, **given(removal, grouping))
         if out is None:
             show_plan(path, as_json=as_json)
         elif as_json:
             print_json(asdict(made))
+    warn_of_lacking(made, index)
     if as_json:
         return
     place = f"{out}: " if out else ""
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
-    for kind, number in made.left_out.items():
-        print_line(f"left out: {number:,} {LEFT_OUT[kind]}")
+    if made.left_out:
+        print_line(f"left out: {', '.join(f'{number:,} {LEFT_OUT[kind]}' for kind, number in made.left_out.items())}")
     if made.excess:
         print_line(f"apply will refuse this: {refusal(made.excess, MAX_SHARE)}")
     if out:
@@ -74,6 +87,16 @@ def command(
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
+
+
+def _refuse_plan(out: str) -> None:
+    """Raise InvalidInputError if a plan that can be used has the name *out*: it may be reviewed, or half applied."""
+    try:
+        header = read_plan(out).header
+    except (FileNotFoundError, InvalidInputError):  # what else must not be replaced is refused when it is written
+        return
+    said = f"{out} is a plan already, made {header.at} with {count(header.count, 'removal')}"
+    raise InvalidInputError(f"{said}: give another name, or replace it with --overwrite")
 
 
 @options.manual(
@@ -86,7 +109,7 @@ def command(
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    default=_SHOWN,
+    default=SHOWN,
     help="Number of removals printed, least similar first. The page has all of them.",
 )
 def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:

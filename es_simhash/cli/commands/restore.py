@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import closing
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -15,13 +15,13 @@ from es_simhash.cli.duplicates import Regrouped
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
-    Tracker,
     count,
     dry_run_ending,
     error,
     failures_as_json,
     print_json,
     print_line,
+    tracking,
 )
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
@@ -67,19 +67,17 @@ def command(
     if a document is not there as the archive has it, and if an archive was cut off, so that documents may be missing.
     """
     regrouped = Regrouped()
-    with connect(target, index or _first_index(archives[0])) as connection, Tracker("restoring", total=None) as tracker:
-        records = connection.simhash.restore(archives, index=index, dry_run=dry_run, on_regrouped=regrouped.add)
-        counts = _Counts(report)
-        with closing(records), say_if_stopped():
+    counts = _Counts(report)
+    with connect(target, index or _first_index(archives[0])) as connection, say_if_stopped(), tracking() as progress:
+        how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add, "progress": progress}
+        with closing(connection.simhash.restore(archives, **how)) as records:
             for each in records:
                 counts.add(each)
-                tracker.advance(1, completed=counts.actions.total())
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
-        groups = (
-            ", and the group fields of others in their groups made right" if counts.actions["would restore"] else ""
-        )
+        others = ", and the group fields of others in their groups made right; how many is known only afterwards"
+        groups = others if counts.actions["would restore"] else ""
         print_line(counts.sentence() + groups + dry_run_ending(is_dry=dry_run))
         regrouped.print()
     unsettled = regrouped.complain()

@@ -18,6 +18,7 @@ from es_simhash.dashboards.charts import size_rows
 from es_simhash.quality.report.words import LANGUAGES
 from es_simhash.quality.stats import utc_text
 from es_simhash.removal.files import refuse_output, write_whole
+from es_simhash.removal.review import percent
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
@@ -56,7 +57,7 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
 def _show(stats: Stats) -> None:
     print_line(f"{stats.index}: {count(stats.documents, 'document')}, scheme {stats.scheme}")
     rows = [
-        ("duplicates", stats.duplicates, _percent(stats.share)),
+        ("duplicates", stats.duplicates, percent(stats.share)),
         ("without fingerprint", stats.without_fingerprint, ""),
         ("not grouped yet", stats.ungrouped, ""),
         ("groups of two or more", stats.groups.number, ""),
@@ -89,7 +90,7 @@ def _show(stats: Stats) -> None:
 
 def _show_counts(title: str, name: str, counts: Iterable[tuple[str, Count]]) -> None:
     rows = [
-        (key, f"{each.documents:,}", f"{each.duplicates:,}", _percent(each.share))
+        (key, f"{each.documents:,}", f"{each.duplicates:,}", percent(each.share))
         for key, each in counts
         if each.documents
     ]
@@ -108,10 +109,6 @@ def _times(found: TimeCounts) -> list[tuple[str, Count]]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.1%}"
 
 
 @options.manual(

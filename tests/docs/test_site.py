@@ -1,0 +1,215 @@
+"""The site, whose build checks every link between pages, and the pages for machines: llms.txt and AGENTS.md."""
+
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from urllib.parse import unquote, urljoin, urlsplit
+
+import click
+import pytest
+import yaml
+
+import es_simhash
+from es_simhash import SimHashClient
+from es_simhash.cli.application import app
+from tests.docs.blocks import ROOT, load_tool
+
+SITE = ROOT / "build/site"
+ADDRESS = "https://es-simhash.github.io/es-simhash/"
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def tool():
+    return load_tool("build_site")
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and its anchors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loads, self.ids = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids.add(found.get("id"))
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        elif "src" in found or (tag == "link" and found.get("rel") not in {"canonical", "prev", "next"}):
+            self.loads.append(found.get("src") or found["href"])
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Build the site, as `make site` does, and return its pages by their addresses."""
+    pytest.importorskip("zensical")
+    done = subprocess.run(
+        [sys.executable, "tools/build_site.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    folders = {path.parent.relative_to(SITE).as_posix(): path for path in SITE.rglob("index.html")}
+    addresses = {"" if folder == "." else f"{folder}/": path for folder, path in folders.items()}
+    return {address: Page(path.read_text(encoding="utf-8")) for address, path in addresses.items()}
+
+
+def test_every_page_is_in_the_site_and_in_its_navigation(site, tool):
+    """The navigation of zensical.toml names each page of the checkout once, and the one that is generated."""
+
+    def named(entries):
+        for entry in entries:
+            for value in entry.values():
+                yield from [value] if isinstance(value, str) else named(value)
+
+    navigation = list(named(tomllib.loads(read("zensical.toml"))["project"]["nav"]))
+    assert sorted(navigation) == sorted([*(page.as_posix() for page in tool.pages()), "docs/python.md"])
+    wanted = {"" if name == "README.md" else f"{name.removesuffix('.md')}/" for name in navigation}
+    assert site.keys() == wanted
+
+
+def test_no_link_of_the_site_is_dead(site):
+    """Also of what is generated, also to images and anchors; links to the code lead to files of the checkout."""
+    dead, source = [], load_tool("build_site")._SOURCE
+    for address, page in site.items():
+        for link in [*page.links, *page.loads]:
+            target = urlsplit(urljoin(ADDRESS + address, link))
+            whole = target._replace(fragment="").geturl()
+            path, anchor = unquote(whole.removeprefix(ADDRESS)), unquote(target.fragment)
+            if whole.startswith(ADDRESS):
+                found = anchor in site[path].ids | {"", "__skip"} if path in site else (SITE / path).is_file()
+            else:
+                found = not whole.startswith(source) or (ROOT / whole.removeprefix(source)).exists()
+            dead += [] if found else [(address, link)]
+    assert dead == []
+    assert sum(len(page.links) for page in site.values()) > 1000
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    """No font, script, style or image: pages can be read behind a firewall, and nobody else is told who reads them."""
+    loads = [link for page in site.values() for link in page.loads]
+    assert len(loads) > 100
+    assert [link for link in loads if urlsplit(link).netloc] == []
+    styles = "".join(path.read_text(encoding="utf-8") for path in SITE.rglob("*.css"))
+    assert re.findall(r"url\(\s*[\"']?(?:https?:)?//", styles) == []
+    assert "@import" not in styles
+
+
+def test_all_markdown_becomes_html(site):
+    """Also what GitHub reads in another way: two words after the fence of a block, bars in the code of a table."""
+    left = []
+    for address in site:
+        text = (SITE / address / "index.html").read_text(encoding="utf-8")
+        prose = re.sub(r"<code>.*?</code>", "", text[text.index("<article") : text.index("</article")], flags=re.DOTALL)
+        left += [(address, found) for found in re.findall(r".*(?:`|\]\(|(?<!\d)\*\*|:class:|\n- |\n\| ).*", prose)]
+    assert left == []
+    assert "<code>--product auto|elasticsearch|opensearch</code>" in (SITE / "docs/cli/index.html").read_text("utf-8")
+
+
+def test_the_search_of_the_site_knows_every_page(site):
+    index = json.loads((SITE / "search.json").read_text(encoding="utf-8"))
+    places = {item["location"].partition("#")[0] for item in index["items"]}
+    assert site.keys() <= places
+
+
+def test_the_reference_has_everything_public(tool):
+    text = tool.python_reference()
+    methods = [f"SimHashClient.{name}" for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction)]
+    constants = {"DEFAULT_SCHEME", "PRESETS"}
+    wanted = {*es_simhash.__all__, *(name for name in methods if "._" not in name)} - constants
+    assert {name for name in wanted if f"{{ #{name} }}\n" not in text} == set()
+    assert ":class:" not in text
+    assert not re.search(r"\bself[,)]", text)
+    assert "- `plan`: Lookup plan to use instead of the cheapest.\n" in text
+
+
+def links_of_llms_txt():
+    sections = read("llms.txt").split("\n## ")[1:]
+    lines = [line for section in sections for line in section.splitlines()[1:] if line]
+    links = [re.fullmatch(r"- \[[^]]+\]\(([\w/.-]+\.md)\)(: |, ).+", line) for line in lines]
+    assert all(links)
+    return [link[1] for link in links]
+
+
+def test_llms_txt():
+    """The format of llmstxt.org: a title, a quote, text, and lists of links, which lead to pages."""
+    title, quote, *_ = [part for part in read("llms.txt").split("\n\n") if part]
+    assert re.fullmatch(r"# \w+", title)
+    assert quote.startswith("> ")
+    assert len(quote.splitlines()) == 1
+    assert len(links_of_llms_txt()) > 15
+    assert all((ROOT / link).is_file() for link in links_of_llms_txt())
+
+
+def test_programs_read_the_site_as_markdown(site):
+    """llms.txt, and each page that it names."""
+    assert (SITE / "llms.txt").read_text(encoding="utf-8") == read("llms.txt")
+    assert all((SITE / link).is_file() for link in links_of_llms_txt())
+    assert len(site) > 25
+
+
+@pytest.mark.parametrize("name", ["llms.txt", "docs/coming-from.md", "docs/glossary.md"])
+def test_commands_that_are_named_exist(name):
+    """Also their options."""
+    context = click.Context(app)
+    found = [shlex.split(code) for code in re.findall(r"`es-simhash ([^`]+)`", read(name))]
+    assert len(found) > 2 or name == "docs/glossary.md"
+    for command, *words in found:
+        entry = app.get_command(context, command)
+        assert entry is not None, command
+        known = {option for parameter in entry.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, command
+
+
+def test_what_is_named_for_those_who_come_from_elsewhere_exists():
+    text = read("docs/coming-from.md")
+    assert len(text.split()) <= 900
+    for name in ("distinct_texts", "fingerprint", "find_near_dups", "find_passages", "search_distinct"):
+        assert f"`{name}" in text
+        assert hasattr(es_simhash, name) or hasattr(SimHashClient, name)
+    for name in ("with_fingerprints", "near_pairs", "groups"):
+        assert f"| `{name}` |" in text
+        assert f'"{name}"' in read("es_simhash/spark/__init__.py").partition("__all__ = ")[2]
+
+
+def test_agents_md():
+    """A newcomer's ten minutes: its targets, files and folders exist."""
+    text = read("AGENTS.md")
+    assert len(text.split()) <= 500
+    targets = re.findall(r"\bmake ([a-z]+)", text)
+    assert len(set(targets)) > 6
+    assert [name for name in targets if f"\n{name}: " not in MAKEFILE] == []
+    paths = re.findall(r"\]\(([\w/.-]+)\)|`([\w/]+(?:\.\w+|/))`|(tests/[\w/.]+\.py)", text)
+    paths = [path for group in paths for path in group if path]
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_glossary_has_each_word_once():
+    """In order of the alphabet; also all the words that CONTRIBUTING.md asks us to use."""
+    terms = re.findall(r"^\| ([\w -]+?) \| \S", read("docs/glossary.md"), re.MULTILINE)[1:]
+    assert terms == sorted(set(terms), key=str.lower)
+    words = re.search(r"- Words: (.*?)\. Use one word", read("CONTRIBUTING.md"), re.DOTALL)[1]
+    assert set(re.split(r",\s+", words)) <= set(terms)
+
+
+def test_the_workflow_publishes_what_make_builds():
+    """Only the job that publishes may do more than read, and it runs no code of ours."""
+    workflow = yaml.safe_load(read(".github/workflows/site.yml"))
+    assert workflow["permissions"] == {"contents": "read"}
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert "permissions" not in build
+    assert [step["run"] for step in build["steps"] if "run" in step] == ["make site"]
+    assert build["steps"][-1]["with"] == {"path": "build/site"}
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert publish["needs"] == "build"
+    assert all("run" not in step for step in publish["steps"])
