@@ -1,4 +1,4 @@
-"""Results as tables, with shares in percent, and their rows as data frames of pandas and polars, which are imported on first use."""
+"""Results as tables: rows, shares in percent, and data frames of pandas and polars, imported on first use."""
 
 from __future__ import annotations
 
