@@ -24,7 +24,7 @@ from typing import Any
 
 from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.hashing import fingerprints
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from es_simhash.servers import embedded_server
 from es_simhash.transport.protocol import Key

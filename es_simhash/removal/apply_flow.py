@@ -4,11 +4,11 @@ Applies a plan of removal: archive, delete, and check that every canonical is st
 For each batch of lines, in this order:
 
 1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. What decided about each (its
-   digest) must be as planned, in the planned index (by its UUID), and where one was written since the plan, the names
-   of the plan must show it, and the filter must still match the duplicate. A line that does not fit is kept, and its
-   record says why.
+   digest) must be as planned, in the planned index (by its UUID). An alias, or other names of the plan, must show both,
+   and the filter must still match a duplicate that was written since. A line that does not fit is kept, and its record
+   says why.
 2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step. One that is there
-   already is appended again if its source is another now; the last line of a document counts.
+   already is appended again if its source, or who approved the plan, is another now; a document's last line counts.
 3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
    A document that was written since it was read begins again with step 1, up to five times.
 4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
@@ -23,7 +23,7 @@ documents are as planned in all that decided, in whatever version):
 in the archive      in the index       what is done
 =================== ================== ========================================================================
 no                  fits               steps 2 to 4
-no                  gone, or changed   nothing: another program did that
+no, or noted kept   gone, or changed   nothing: another program did that
 yes                 fits, same source  steps 3 and 4: it was archived, and not deleted; or it came back
 yes                 fits, other source steps 2 to 4: it was written since it was archived
 yes                 gone               step 4: it was deleted by an earlier run
@@ -31,6 +31,10 @@ yes                 changed            nothing: another program wrote it
 yes                 its canonical      nothing: it came back in step 4, or was not deleted yet
                     does not fit
 =================== ================== ========================================================================
+
+A run notes in the archive which archived documents it kept, or created again; the next delete of one is noted before.
+So "yes, gone" means that a run deleted it, or was killed, or lost its server, between steps 2 and 3's end: then another
+program may have written and deleted it. It comes back only where its canonical is gone, too: as it was archived.
 
 So a document is in the archive, as it was last, whenever it is gone. What came back in step 4 stays as long as its
 canonical is gone or changed. Two runs with opposite plans may each delete what the other keeps. Every deletion is
@@ -43,18 +47,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.arguments import FilePath, check_function, check_output
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
-from es_simhash.removal.archive import ArchivedKeys, ArchiveWriter
+from es_simhash.removal.archive_writer import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.decisions import read_approved
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.files import refuse_archive_name
 from es_simhash.removal.may_delete import (
-    Excess,
     Share,
     check_max_share,
     refuse_excess,
@@ -63,7 +66,7 @@ from es_simhash.removal.may_delete import (
 )
 from es_simhash.removal.plan_file import Plan, PlanHeader
 from es_simhash.removal.plan_flow import SIZES, RemovalSizes, count_shares, read_uuids
-from es_simhash.removal.present_flow import Items, judge_present, match_present, read_present
+from es_simhash.removal.present_flow import Items, Present, judge_present, match_present, read_decisive, read_present
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
 from es_simhash.removal.tags_flow import untag_removed
@@ -102,12 +105,13 @@ def apply_removal(
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
     With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
     corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
-    lines: two multi-gets, a bulk request, and one request for each index; where documents were written since the plan,
-    two more multi-gets, and with a filter or an alias up to two searches. At the end two searches for every 1,000
-    canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
-    archive has what was deleted before. Guard rails are checked with present numbers; *max_share* replaces the one of
-    the plan. A dry run judges each line by the present index, and writes nothing, no archive either. *decisions*: a
-    file that says what is kept. *sha256*: that of the plan that was approved.
+    lines: two multi-gets, a bulk request, one request for each index, and with an alias a search; where documents were
+    written since the plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two
+    searches for every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a
+    canonical. On an error, the archive has what was deleted before. Guard rails are checked with present numbers, which
+    costs a dry run where the plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line
+    by the present index, and writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*:
+    that of the plan that was approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:
@@ -180,12 +184,7 @@ def _judge_all(
         yield from _check_guards(plan, held, view, standing, sizes)
     is_done, done, batches = True, 0, plan.batches(sizes.removed)
     while lines := (yield Compute(next, (batches, ()))):
-        records: dict[int, DuplicateResult] = {}
-        found = yield from read_present(plan, dict(enumerate(lines)), records, with_source=False)
-        _, to_delete = judge_present(plan, found, held, records)
-        to_delete, unsure = yield from match_present(plan, view, found, to_delete, records)
-        records |= {each: DuplicateResult.of(found.lines[each], "would delete") for each in (*to_delete, *unsure)}
-        for _, record in sorted(records.items()):
+        for _, record in sorted((yield from _judge(plan, lines, held, view)).items()):
             is_done = is_done and record.kind not in AGAIN
             yield Emit(record)
         done += len(lines)
@@ -209,49 +208,46 @@ def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str
 
 
 def _check_guards(
-    plan: Plan, writer: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+    plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
 ) -> Flow[None]:
-    """Refuse the plan if what is left of it is too large a share of the documents that are there now."""
+    """Refuse the plan if what could go now is too large a share of the documents that are there now."""
     guards = plan.header.guards
     yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
     planned = {value: share.removals for value, share in guards.values.items()}
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
     present = yield from count_shares(view, names, guards, planned)
-    excess: list[Excess] = []
-    for everywhere in (False, True):
-        done, done_by_value = yield from _count_done(plan, writer, sizes, everywhere=everywhere)
-        shares = {
-            value: Share(share.removals - done_by_value[value], share.documents)
-            for value, share in present.values.items()
-        }
-        excess = replace(present, values=shares).find_excess(len(plan) - done)
-        if not excess:
-            return
-    refuse_excess(excess)
+    if present.find_excess(len(plan)):
+        left, by_value = yield from _count_left(plan, held, view, sizes)
+        shares = {value: Share(by_value[value], share.documents) for value, share in present.values.items()}
+        refuse_excess(replace(present, values=shares).find_excess(left))
 
 
-def _count_done(
-    plan: Plan, writer: ArchivedKeys, sizes: RemovalSizes, *, everywhere: bool
+def _count_left(
+    plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
 ) -> Flow[tuple[int, Counter[str]]]:
     """
-    Return how many lines an earlier run has carried out, and how many of these have each protected value.
-    A document that was archived, and that the server then refused to delete, is still to be removed. Only documents in
-    this archive are read, or with *everywhere* all of the plan: a run with another archive may have deleted them.
+    Return of how many lines the documents would go now, and how many of these have each protected value.
+    A document that cannot be read now may be one. Cost: that of a dry run.
     """
-    done, by_value = 0, Counter[str]()
-    if not len(writer) and not everywhere:
-        return done, by_value
+    left, by_value = 0, Counter[str]()
     batches = plan.batches(sizes.removed)
     while lines := (yield Compute(next, (batches, ()))):
-        lines = [each for each in lines if everywhere or writer.holds(each.document.key)]
-        lines = [each for each in lines if each.document.key not in plan.kept]
-        items = yield from read_planned([each.document for each in lines])
-        for each in lines:
-            state = state_of(each.document, items[each.document.key], plan.header.decided_by)
-            if state not in ("same", "unreadable"):
-                done += 1
-                by_value.update(each.protected or ())
-    return done, by_value
+        for number, record in (yield from _judge(plan, lines, held, view)).items():
+            if record.action == "would delete" or record.kind in AGAIN:
+                left += 1
+                by_value.update(lines[number].protected or ())
+    return left, by_value
+
+
+def _judge(
+    plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
+) -> Flow[dict[int, DuplicateResult]]:
+    """Return what would become of each of *lines* that no earlier run carried out, by number."""
+    records: dict[int, DuplicateResult] = {}
+    found = yield from read_present(plan, dict(enumerate(lines)), records, with_source=False)
+    _, to_delete = judge_present(plan, found, held, records)
+    to_delete, unsure = yield from match_present(plan, view, found, to_delete, records)
+    return records | {each: DuplicateResult.of(lines[each], "would delete") for each in (*to_delete, *unsure)}
 
 
 class _Batch:
@@ -298,6 +294,7 @@ class _Batch:
                 self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
             elif not deletion.is_deleted:
                 unsure.append(number)
+        yield from self._note_kept(found)
         return {number: lines[number] for number in unsure}
 
     def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[None]:
@@ -309,10 +306,11 @@ class _Batch:
             for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
         self._archived |= archived
+        held = [key for key, each in archived.items() if self._writer.holds(key, each)]
         fresh = [
             replace(each, again=self._writer.holds(key))
             for key, each in archived.items()
-            if not self._writer.holds(key, each.source)
+            if not self._writer.holds(key, each)
         ]
         names = tuple(sorted(plan.header.index_uuids))
         if fresh and len(names) > 1:
@@ -320,16 +318,30 @@ class _Batch:
         if fresh and plan.header.has_view:
             fresh[0] = replace(fresh[0], view=plan.header.view)
         yield Compute(self._writer.append, (fresh,))
+        yield from self._note("archived", [key for key in held if not self._writer.may_have_deleted(key)])
+
+    def _note_kept(self, found: Present) -> Flow[None]:
+        """Note which archived documents are there: when one is missing later, another program deleted it."""
+        keys = [each.document.key for each in found.lines.values()]
+        there = [key for key in keys if found.items[key].get("found") and self._writer.may_have_deleted(key)]
+        gone = {key for key, each in self._deletions.items() if each.is_deleted}
+        yield from self._note("kept", [key for key in there if key not in gone])
+
+    def _note(self, state: Literal["kept", "archived"], keys: Sequence[Key]) -> Flow[None]:
+        if keys:
+            yield Compute(self._writer.note, (state, keys, (yield Compute(now))))
 
     def _check(self, lines: Sequence[PlannedRemoval]) -> Flow[None]:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
         is_now = {key for key, each in self._deletions.items() if each.is_deleted}
         gone = [*self._before, *(n for n, each in enumerate(lines) if each.document.key in is_now)]
-        items = yield from read_planned([lines[number].canonical for number in gone])
+        canonicals = [lines[number].canonical for number in gone]
+        items = yield from read_planned(canonicals)
+        decided_by = yield from read_decisive(self._plan.header, canonicals, items)
         lost: dict[int, DuplicateKind] = {}
         for number in gone:
             each = lines[number]
-            state = state_of(each.canonical, items[each.canonical.key], self._plan.header.decided_by)
+            state = state_of(each.canonical, items[each.canonical.key], decided_by)
             if state in ("missing", "no_index"):
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
@@ -344,9 +356,12 @@ class _Batch:
         missing = list(set(keys.values()) - self._archived.keys())
         texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}
         outcomes = yield from put_back([texts[key] for key in keys.values()])
+        came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:
-                self._restored += 1
+                came_back.append(keys[number])
                 self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
             else:
                 self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))
+        self._restored = len(came_back)
+        yield from self._note("kept", came_back)

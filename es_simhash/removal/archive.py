@@ -1,37 +1,31 @@
 """
-The archive of removed documents: format, writing, reading, checking, and the end of an archive that was cut off.
+The archive of removed documents: format, reading, checking, and the end of an archive that was cut off.
 
 A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
 with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. A document
-that was written before it was deleted has a second line, with ``"again"``: the last one counts. The file is gzip, a
-member for each batch, which is on the disk before its documents are deleted; the first member is empty, so no archive
-is an empty file. A killed process leaves an incomplete last member, of which no document was deleted; of that of a
-copy that was cut short, all may be gone. Nothing tells the two apart: readers that allow it read its whole lines, and
-the writer moves it to a file beside the archive. Memory: a batch to write, a line to read, 32 bytes for each document.
+that was written before it was deleted has a second line, with ``"again"``: the last one counts. A line ``{"state",
+"keys", "plan", "at"}`` is a :class:`Note`. The file is gzip, a member for each batch, which is on the disk before its
+documents are deleted; the first member is empty, so no archive is an empty file. A killed process leaves an incomplete
+last member, of which no document was deleted; of that of a copy that was cut short, all may be gone. Nothing tells the
+two apart: readers that allow it read its whole lines, and the writer moves it to a file beside the archive.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
-import re
-import warnings
 import zlib
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from hashlib import blake2b
-from itertools import count
+from dataclasses import dataclass, replace
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from shutil import copyfileobj
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Literal
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.files import LONGEST_LINE, bad_line, lock, open_private, refuse_pipe, sync_file, sync_folder
+from es_simhash.removal.files import LONGEST_LINE, bad_line, refuse_pipe
 from es_simhash.removal.records import Archived, take
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import end_of_value, join_members, split_members
@@ -57,13 +51,33 @@ def to_archive_line(archived: Archived) -> str:
     )
 
 
-def parse_archive_line(line: str) -> Archived:
-    """Return the document that :func:`to_archive_line` wrote as *line*; raise ValueError if it is no such line."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """
+    What became of documents of earlier lines, where that is not the usual: most were deleted.
+    *state*: ``"kept"``: they were there after this archive's run had done with them, or came back, so who finds them
+    missing later did not delete them. ``"archived"``: they are about to be deleted now, as an earlier line has them.
+    """
+
+    state: Literal["kept", "archived"]
+    keys: tuple[Key, ...]
+    plan: str
+    at: str
+
+    def __str__(self) -> str:
+        keys = [key._asdict() for key in self.keys]
+        return json.dumps({"state": self.state, "keys": keys, "plan": self.plan, "at": self.at})
+
+
+def parse_archive_line(line: str) -> Archived | Note:
+    """Return what :func:`to_archive_line`, or a note, wrote as *line*; raise ValueError if it is no such line."""
     plain, source = _split(line)
+    if not source and (state := plain.get("state")) in ("kept", "archived"):
+        keys = tuple(map(_parse_key, take(plain, "keys", list)))
+        return Note(state, keys, take(plain, "plan", str), take(plain, "at", str))
     if not source.startswith("{"):
         raise ValueError("'_source' is missing or no object")
-    canonical = take(plain, "canonical", dict)
-    key = Key(take(canonical, "index", str), take(canonical, "id", str), take(canonical, "routing", str, type(None)))
+    key = _parse_key(take(plain, "canonical", dict))
     routing = take(plain, "_routing", str, type(None))
     plan, at = take(plain, "plan", str), take(plain, "at", str)
     together, view = (tuple(map(str, take(plain, name, list, type(None)) or ())) for name in ("together", "view"))
@@ -71,6 +85,12 @@ def parse_archive_line(line: str) -> Archived:
     who = approved and (take(approved, "by", str), take(approved, "reason", str))
     where = take(plain, "_index", str), take(plain, "_id", str), routing
     return Archived(*where, source, key, plan, at, together, view, who, plain.get("again") is True)
+
+
+def _parse_key(plain: Any) -> Key:
+    if not isinstance(plain, dict):
+        raise ValueError("a key is no object")  # noqa: TRY004 -- the text is wrong, not its type
+    return Key(take(plain, "index", str), take(plain, "id", str), take(plain, "routing", str, type(None)))
 
 
 def _split(line: str) -> tuple[dict[str, Any], str]:
@@ -117,7 +137,11 @@ def read_archive(path: FilePath, *, allow_cut: bool = False, again: Mapping[Key,
     """
     earlier = Counter(again)
     carried: Archived | None = None
+    begun: set[Key] = set()
     for line in ArchiveReader(Path(path), allow_cut=allow_cut).read():
+        if line.key in again and line.key not in begun:
+            begun.add(line.key)
+            earlier[line.key] -= line.again  # of a part that was cut off, the earlier line is in another file
         if earlier[line.key] > 0:
             earlier[line.key] -= 1
             carried = line if line.together or line.view else carried  # what a first line says for its whole batch
@@ -149,7 +173,11 @@ class ArchiveReader:
         return self.is_cut and not is_inflated(self._path, self.size)
 
     def read(self) -> Iterator[Archived]:
-        """Yield the lines, also the whole ones of a last member that is not whole."""
+        """Yield the documents, also those of the whole lines of a last member that is not whole."""
+        return (each for each in self.read_all() if isinstance(each, Archived))
+
+    def read_all(self) -> Iterator[Archived | Note]:
+        """Yield the documents, and the notes between them."""
         refuse_pipe(self._path)
         with self._path.open("rb") as file:
             if not file.read(1):
@@ -212,14 +240,14 @@ class ArchiveReader:
             return InvalidInputError(f"{self._path} is not an archive: {ADVICE}")
         return InvalidInputError(f"{self._path} is damaged after line {self.lines} ({error}): {ADVICE}")
 
-    def _line(self, line: bytes, number: int) -> Archived:
+    def _line(self, line: bytes, number: int) -> Archived | Note:
         try:
-            archived = parse_archive_line(line.decode("utf-8", "surrogatepass"))
+            found = parse_archive_line(line.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise bad_line(self._path, number, f"is not a line of an archive ({error})", ADVICE) from error
-        self.plans.add(archived.plan)
-        self.again.update([archived.key] if archived.again else [])
-        return archived
+        self.plans.add(found.plan)
+        self.again.update([found.key] if isinstance(found, Archived) and found.again else [])
+        return found
 
     def _end(self, lines: int) -> None:
         if self.size == 0:  # not even the first member, which is empty
@@ -267,177 +295,3 @@ def is_inflated(path: Path, at: int) -> bool:
             if not inflate.decompress(data, PART) and not data:
                 break
     return inflate.eof
-
-
-def save_end(path: Path, at: int) -> Path | None:
-    """Copy the end of *path*, from *at*, to a new archive; return its name, ``None`` for zeros left by a crash."""
-    with path.open("rb") as file:
-        file.seek(at)
-        if not any(any(part) for part in iter(lambda: file.read(PART), b"")):
-            return None
-        file.seek(at)
-        name, copy = _new_beside(path)
-        try:
-            with copy:
-                copy.write(EMPTY)
-                copyfileobj(file, copy, PART)
-                sync_file(copy)
-        except OSError:
-            name.unlink(missing_ok=True)
-            raise
-    sync_folder(name)
-    return name
-
-
-def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
-    """Create the first of ``.cut``, ``.cut2`` and so on that does not exist, so that only its owner may read it."""
-    for number in count(1):
-        name = path.with_name(f"{path.name}.cut{'' if number == 1 else number}")
-        with suppress(FileExistsError):
-            return name, os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    raise AssertionError("there is always a free name")
-
-
-class ArchivedKeys:
-    """Which documents the archive of one plan holds; the file is only read, and need not exist."""
-
-    def __init__(self, path: FilePath, plan: str) -> None:
-        self._path = Path(path)
-        self._plan = plan
-        self._known: dict[bytes, bytes] = {}
-        if self._path.exists() and not _is_new(self._path):
-            self._read_all()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def holds(self, key: Key, source: str | None = None) -> bool:
-        """Return whether the archive has a document, and if its *source* is given, has it as it is."""
-        found = self._known.get(_digest(key))
-        return found is not None and (source is None or found == _digest_source(source))
-
-    def _read_all(self) -> ArchiveReader:
-        """Note each document, also of a last member that is not whole; return the reader."""
-        reader = ArchiveReader(self._path, allow_cut=True)
-        for number, each in enumerate(reader.read(), 1):
-            if each.plan != self._plan:
-                raise bad_line(self._path, number, "belongs to another plan", "give each plan an archive of its own")
-            self._known.update([_entry(each)])
-        return reader
-
-
-def _is_new(path: Path) -> bool:
-    """Return whether the file holds nothing, or what a process leaves that is killed while it makes it."""
-    with path.open("rb") as file:
-        held = file.read(len(EMPTY) + 1)
-    return len(held) <= len(EMPTY) and (held == EMPTY[: len(held)] or not any(held))
-
-
-class ArchiveWriter(ArchivedKeys):
-    """
-    Appends to the archive of one plan, which is locked against other processes; a context manager.
-    The file is made if it does not exist. An incomplete last member is moved to a file beside it, with a warning.
-    InvalidInputError means: damaged, of another plan (*plan* is a SHA-256), in use, or not writable.
-    """
-
-    def __init__(self, path: FilePath, plan: str) -> None:  # not that of the keys: the file is locked before it is read
-        self._path = Path(path)
-        self._plan = plan
-        self._known: dict[bytes, bytes] = {}
-        self._file = self._open()
-        try:
-            self._size = self._read()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def find(self, keys: Sequence[Key]) -> dict[Key, Archived]:
-        """Return the last lines of the documents *keys*; the whole archive is read."""
-        wanted = set(keys)
-        if not wanted:
-            return {}
-        return {each.key: each for each in ArchiveReader(self._path, size=self._size).read() if each.key in wanted}
-
-    def append(self, batch: Sequence[Archived]) -> None:
-        """Add *batch*, and return when it is on the disk; on InvalidInputError the archive is as it was."""
-        if not batch:
-            return
-        text = "".join(f"{to_archive_line(each)}\n" for each in batch)
-        self._write(gzip.compress(text.encode("utf-8", "surrogatepass"), mtime=0))
-        self._known.update(map(_entry, batch))
-
-    def _open(self) -> BinaryIO:
-        try:
-            file = open(self._path, "ab+", buffering=0, opener=open_private)  # noqa: SIM115
-        except OSError as error:
-            raise self._cannot_write(error) from error
-        if not lock(file):
-            file.close()
-            raise InvalidInputError(f"{self._path} is in use by another process: wait for it, or give another archive")
-        return file
-
-    def _read(self) -> int:
-        """Note what is in the archive, cut off a last member that is not whole, and return the length of the rest."""
-        if _is_new(self._path):
-            self._file.truncate(0)
-            self._size = 0
-            self._write(EMPTY)
-            sync_folder(self._path)
-            return self._size
-        reader = self._read_all()
-        if reader.is_cut:
-            self._move_end(reader.size)
-            self._file.truncate(reader.size)
-            sync_file(self._file)
-            self._known.clear()
-            reader = self._read_all()
-        return reader.size
-
-    def _move_end(self, at: int) -> None:
-        """Keep what begins at *at* as an archive of its own: its documents may be gone from their index."""
-        try:
-            kept = save_end(self._path, at)
-        except OSError as error:
-            raise self._cannot_write(error) from error
-        if kept is not None:
-            warnings.warn(
-                f"the end of {self._path} was cut off, and moved to {kept}: if a document of it is missing in its "
-                f"index, restore {kept}",
-                stacklevel=2,
-            )
-
-    def _write(self, data: bytes) -> None:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[self._file.write(view) :]
-            sync_file(self._file)
-        except OSError as error:
-            with suppress(OSError):  # what stays is cut off by the next run
-                self._file.truncate(self._size)
-            raise self._cannot_write(error) from error
-        self._size += len(data)
-
-    def _cannot_write(self, error: OSError) -> InvalidInputError:
-        return InvalidInputError(
-            f"{self._path} cannot be written ({error.strerror}), so nothing more was deleted: check the disk, and run "
-            "the same command again"
-        )
-
-
-def _digest(key: Key) -> bytes:
-    return blake2b(json.dumps([key.index, key.id, key.routing]).encode(), digest_size=16).digest()
-
-
-def _entry(archived: Archived) -> tuple[bytes, bytes]:
-    return _digest(archived.key), _digest_source(archived.source)
-
-
-def _digest_source(source: str) -> bytes:
-    return blake2b(re.sub("[\r\n]", " ", source).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -32,6 +32,8 @@ LONGEST_NAME = 200
 LONGEST_REASON = 1_000
 """Characters; both are in each line of the archive."""
 
+# Letters that show as nothing.
+_BLANK = "\u115f\u1160\u3164\uffa0"
 _NAMES = ("format", "version", "plan_sha256", "by", "reason", "keep")
 _KEYS = ("index", "id", "routing")
 
@@ -83,7 +85,7 @@ def _parse(plain: Any) -> tuple[str, tuple[str, str], frozenset[Key]]:
         if len(texts[-1]) > longest:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
     by, reason = texts
-    if not by:
+    if not any(each.isalnum() and each not in _BLANK for each in by):
         raise ValueError("'by' is empty, and must say who decides")
     keys = Counter(map(_parse_key, take(plain, "keep", list)))
     if twice := next((key for key, number in keys.items() if number > 1), None):

@@ -39,10 +39,10 @@ def sync_folder(path: Path) -> None:
 
 
 def write_whole(path: Path, pieces: Iterable[str]) -> None:
-    """Write the text file *path*, of which nobody ever sees a part: it gets its name when all is on the disk."""
+    """Write the text file *path*, which only its owner may read, and which gets its name when all is on the disk."""
     beside = path.with_name(f".{path.name}.part")
     try:
-        with beside.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(beside, "w", encoding="utf-8", errors="backslashreplace", opener=open_private) as file:
             file.writelines(pieces)
             sync_file(file)
         beside.replace(path)

@@ -36,6 +36,10 @@ Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
 
+Decisive: TypeAlias = Mapping[str, bool]
+"""Fields of ``_source`` that decide about the documents of an index, and for each whether a null in it is a value."""
+
+
 class PairMeasure(Protocol):
     """How much of the first of two texts the second one has, 0 to 1."""
 
@@ -59,7 +63,7 @@ class Comparer:
     """
     Compares documents as they are now.
     *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
-    *decided_by* (by index name): fields whose values, whole, are digested. *bound*: the smallest similarity of a
+    *decided_by* (by index name): what is digested, whole. *bound*: the smallest similarity of a
     duplicate to its canonical; ``None`` compares no texts, only fingerprints.
     *shown*: fields for the plan beside these and the text. *max_field_chars*: longer values are cut in the plan.
     """
@@ -68,7 +72,7 @@ class Comparer:
     schemes: Mapping[str, Scheme]
     prefix: str
     bound: float | None
-    decided_by: Mapping[str, Sequence[str]]
+    decided_by: Mapping[str, Decisive]
     shown: Sequence[str] = ()
     max_field_chars: int = 10_000
     measure: PairMeasure = WORD_SHINGLES
@@ -161,9 +165,13 @@ class Comparer:
         return values, tuple(cut)
 
 
-def digest_of(source: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return the digest of the values of *fields*; an array of one value is that value, and a null is none."""
-    values = {name: [each for each in read_values(source, name) if each is not None] for name in fields}
+def digest_of(source: Mapping[str, Any], fields: Decisive) -> str:
+    """Return the digest of the values of *fields*; an array of one value is that value, and no value is no field."""
+    found = {
+        name: [each for each in read_values(source, name) if has_nulls or each is not None]
+        for name, has_nulls in fields.items()
+    }
+    values = {name: each for name, each in found.items() if each}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -192,8 +200,8 @@ def is_unreadable(item: Mapping[str, Any]) -> bool:
     return error is not None and not (isinstance(error, Mapping) and error.get("type") == _NO_INDEX)
 
 
-def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapping[str, Sequence[str]]) -> State:
-    """Return what became of the document *planned*; *item* of a multi-get has the source if it *is_written*."""
+def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapping[str, Decisive]) -> State:
+    """Return what became of *planned*; where it *is_written*, *item* has the source, and *decided_by* its index."""
     if "error" in item:
         return "unreadable" if is_unreadable(item) else "no_index"
     if not item.get("found"):
@@ -216,18 +224,18 @@ def judge_removal(
     removal: PlannedRemoval,
     document: Mapping[str, Any],
     canonical: Mapping[str, Any],
-    decided_by: Mapping[str, Sequence[str]],
+    decided_by: Mapping[str, Decisive],
     *,
-    is_archived: bool,
+    may_be_deleted: bool,
 ) -> LineVerdict:
-    """Return what is to be done with a line; *is_archived*: this archive has the document from an earlier attempt."""
+    """Return what is to be done with a line; *may_be_deleted*: by an earlier run, which did not note otherwise."""
     goes = state_of(removal.document, document, decided_by)
     stays = state_of(removal.canonical, canonical, decided_by)
     if "unreadable" in (goes, stays):
         return "unreadable"
     if "no_index" in (goes, stays):
         return "index_replaced"
-    if goes == "missing" and is_archived:
+    if goes == "missing" and may_be_deleted:
         return "deleted_before"
     if stays != "same":
         return "canonical_missing" if stays == "missing" else "canonical_changed"

@@ -17,7 +17,7 @@ from es_simhash.arguments import FilePath, check_output
 from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import read_groups
-from es_simhash.groups.rule import Grouping
+from es_simhash.groups.rule import Grouping, parse_key
 from es_simhash.groups.settings_flow import find_field, settle_grouping, target_of
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
@@ -175,35 +175,44 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
 
         measure = ContainmentMeasure()
     reason: Reason = "similarity" if options.contained is None else "contained"
-    decided_by = {
-        name: decisive_fields(resolved.mappings[name], text_fields.get(name, ()), grouping, options.protect)
-        for name in resolved.each
-    }
-    if bound is None:
-        decided_by = {name: [*fields, Fields(context.prefix).fingerprint] for name, fields in decided_by.items()}
+    used = used_fields(grouping.to_dict(), options.protect)
+    decided_by = {}
+    for name in resolved.each:
+        mapping = resolved.mappings[name]
+        names = [*text_fields.get(name, ()), *(MappedField.find(mapping, field).path for field in used)]
+        decided_by[name] = decisive_fields(mapping, names, used)
+        if bound is None:
+            decided_by[name][Fields(context.prefix).fingerprint] = False
     prefix, longest = context.prefix, options.max_field_chars
     return Comparer(text_fields, schemes, prefix, bound, decided_by, options.show, longest, measure, reason)
 
 
-def decisive_fields(
-    mapping: Mapping[str, Any], text_fields: Sequence[str], grouping: Grouping, protect: str | None
-) -> list[str]:
-    """Return the fields of ``_source`` that decide about a document of an index with *mapping*, none twice."""
-    used = [key.field for key in grouping.keys if key.field]
-    used += [each for each in (grouping.per, grouping.within and grouping.within.field, protect) if each]
+def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
+    """Return the fields whose values a plan with the recorded *grouping* goes by, texts left out."""
+    fields = [parse_key(each).field for each in grouping.get("canonical") or ()]
+    fields += [grouping.get("per") or "", *(grouping.get("within") or ())[:1], protect or ""]
+    return [each for each in dict.fromkeys(fields) if each]
+
+
+def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequence[str]) -> dict[str, bool]:
+    """Return *names*, and what is copied to those of them that are *used*; for each, whether a null is a value."""
+    found = dict.fromkeys(names, False)
     copies = list(_copies(mapping, ""))
-    names = list(text_fields)
-    for path in (MappedField.find(mapping, field).path for field in used):
-        names += [path, *(source for source, target in copies if target in used or target == path)]
-    return list(dict.fromkeys(names))
+    for mapped, field in ((MappedField.find(mapping, field), field) for field in used):
+        if mapped.path in found:
+            sources = [(path, node) for path, target, node in copies if target in (field, mapped.path)]
+            for path, node in [(mapped.path, mapped.node), *sources]:
+                has_null = any(each.get("null_value") is not None for each in (mapped.node, node))
+                found[path] = has_null or found.get(path, False)
+    return found
 
 
-def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield each field with ``copy_to``, whose values are not in ``_source`` under the name that they are read by."""
     for name, node in (mapping.get("properties") or {}).items():
         targets = node.get("copy_to") or ()
         for target in [targets] if isinstance(targets, str) else targets:
-            yield path + name, target
+            yield path + name, target, node
         yield from _copies(node, f"{path}{name}.")
 
 

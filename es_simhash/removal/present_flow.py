@@ -5,21 +5,21 @@ alias. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.mapping.shards_flow import reading_primaries
-from es_simhash.removal.archive import ArchivedKeys
+from es_simhash.removal.archive_writer import ArchivedKeys
 from es_simhash.removal.delete_flow import Version, read_planned
-from es_simhash.removal.may_delete import is_written, judge_removal, version_of
-from es_simhash.removal.plan_file import Plan
-from es_simhash.removal.plan_flow import read_uuids
-from es_simhash.removal.records import DuplicateResult, PlannedRemoval
+from es_simhash.removal.may_delete import Decisive, is_written, judge_removal, version_of
+from es_simhash.removal.plan_file import Plan, PlanHeader
+from es_simhash.removal.plan_flow import decisive_fields, read_uuids, used_fields
+from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Flow, Index, Key, document_key
-from es_simhash.transport.retry_flow import refresh
+from es_simhash.transport.protocol import Call, Flow, Index, Key, document_key
+from es_simhash.transport.retry_flow import ask, refresh
 
 Items = Mapping[Key, Mapping[str, Any]]
 PAGE = 1_000
@@ -30,18 +30,12 @@ class Present:
     """
     Lines of a plan by number, without those whose indices are not those that were planned.
     *items*: the present multi-get item of each document and canonical of these lines.
+    *decided_by*: of each index where documents were written since the plan.
     """
 
     lines: Mapping[int, PlannedRemoval]
     items: Items
-
-    def written(self, numbers: Sequence[int], *, is_canonical: bool) -> dict[Key, Version]:
-        """Return the versions of those documents, or canonicals, of lines that were written since the plan."""
-        lines = [self.lines[number] for number in numbers]
-        documents = [each.canonical if is_canonical else each.document for each in lines]
-        return {
-            each.key: version_of(self.items[each.key]) for each in documents if is_written(each, self.items[each.key])
-        }
+    decided_by: Mapping[str, Decisive]
 
 
 def read_present(
@@ -55,10 +49,29 @@ def read_present(
             fitting[number] = each
         else:
             records[number] = DuplicateResult.of(each, "kept", "index_replaced")
-    documents = [each.document for each in fitting.values()]
-    source = [each.key for each in documents] if with_source else []
-    items = yield from read_planned([*documents, *(each.canonical for each in fitting.values())], source=source)
-    return Present(fitting, items)
+    goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
+    source = [each.key for each in goes] if with_source else []
+    items = yield from read_planned([*goes, *stays], source=source)
+    return Present(fitting, items, (yield from read_decisive(plan.header, [*goes, *stays], items)))
+
+
+def read_decisive(
+    header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
+) -> Flow[dict[str, Decisive]]:
+    """
+    Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
+    It is what was planned, and the fields that are copied to these by now. The mapping must be read after *items*: what
+    a document has is mapped before it is written.
+    """
+    names = sorted({each.index for each in documents if items is None or is_written(each, items[each.key])})
+    if not names:
+        return {}
+    mappings = yield from ask(Call("get_mapping", {"index": names, "ignore_unavailable": True}))
+    used = used_fields(header.grouping, header.guards.protect)
+    return {
+        name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)
+        for name in names
+    }
 
 
 def judge_present(
@@ -69,8 +82,8 @@ def judge_present(
     by = ", ".join(filter(None, plan.approved or ()))
     for number, each in found.lines.items():
         item, canonical = found.items[each.document.key], found.items[each.canonical.key]
-        is_archived = held.holds(each.document.key)
-        verdict = judge_removal(each, item, canonical, plan.header.decided_by, is_archived=is_archived)
+        may_be_deleted = held.may_have_deleted(each.document.key)
+        verdict = judge_removal(each, item, canonical, found.decided_by, may_be_deleted=may_be_deleted)
         if verdict == "deleted_before":  # whatever is decided now: step 4 is due
             before.append(number)
         elif each.document.key in plan.kept:
@@ -87,37 +100,40 @@ def match_present(
     plan: Plan, view: Sequence[str], found: Present, numbers: Sequence[int], records: dict[int, DuplicateResult]
 ) -> Flow[tuple[list[int], list[int]]]:
     """
-    Note the lines that the names or the filter of the plan do not show any more; only a document that was written since
-    the plan can be one. Return the other lines, and those of which a search has not shown the version that was read.
+    Note the lines that the names of the plan do not show any more, or whose documents the filter does not match: of
+    these, only one that was written since the plan. Return the other lines, and those of which a search has not shown
+    the version that was read. All lines are searched by the names, because an alias may have another filter now.
     """
-    header = plan.header
-    stays = found.written(numbers, is_canonical=True) if header.has_view else {}
-    goes = found.written(numbers, is_canonical=False) if header.has_view or header.filter else {}
-    shown = (yield from _search(view, list(goes), header.filter)) if goes else {}
-    shown_canonicals = (yield from _search(view, list(stays), ())) if stays else {}
+    items, lines = found.items, [found.lines[number] for number in numbers]
+    pairs = [(each.document, each.canonical) for each in lines]
+    written = {each.key for pair in pairs for each in pair if is_written(each, items[each.key])}
+    in_view = {each.key for pair in pairs for each in pair} if plan.header.has_view else set()
+    filtered = written & {each.document.key for each in lines} if plan.header.filter else set()
+    if written and (in_view or filtered):
+        yield from refresh(view)
+    shown = (yield from _search(view, in_view, ())) if in_view else {}
+    matched = (yield from _search(view, filtered, plan.header.filter)) if filtered else {}
     fitting, unsure = [], []
-    for number in numbers:
-        each = found.lines[number]
+    for number, each in zip(numbers, lines, strict=True):
         key, canonical = each.document.key, each.canonical.key
-        if key in goes and key not in shown:
+        searched = [(key, shown), (canonical, shown), (key, matched)]
+        if (in_view and key not in shown) or (key in filtered and key not in matched):
             records[number] = DuplicateResult.of(each, "kept", "changed")
-        elif canonical in stays and canonical not in shown_canonicals:
+        elif in_view and canonical not in shown:
             records[number] = DuplicateResult.of(each, "kept", "canonical_changed")
-        elif goes.get(key) != shown.get(key) or stays.get(canonical) != shown_canonicals.get(canonical):
+        elif any(one in versions and versions[one] != version_of(items[one]) for one, versions in searched):
             unsure.append(number)
         else:
             fitting.append(number)
     return fitting, unsure
 
 
-def _search(index: Index, keys: Sequence[Key], clauses: Sequence[Mapping[str, Any]]) -> Flow[dict[Key, Version]]:
+def _search(index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]) -> Flow[dict[Key, Version]]:
     """Return the versions of those documents that *index* shows, and that match *clauses*."""
-    yield from refresh(index)
     found: dict[Key, Version] = {}
-    wanted = set(keys)
 
     def note(hits: Hits) -> None:
-        found.update({key: version_of(hit) for hit in hits if (key := document_key(hit)) in wanted})
+        found.update({key: version_of(hit) for hit in hits if (key := document_key(hit)) in keys})
 
     ids = sorted({key.id for key in keys})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}

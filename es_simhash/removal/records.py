@@ -170,7 +170,7 @@ AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"
 
 _SENTENCES: dict[str, str] = {
     "changed": "its text, or a field that decided, was changed after the plan was made",
-    "missing": "it is gone already, and this archive does not hold it",
+    "missing": "it is gone already, and this removal did not delete it",
     "canonical_changed": "the text of its canonical, or a field that decided, was changed after the plan was made",
     "canonical_missing": "its canonical was deleted",
     "index_replaced": "its index was deleted, or replaced by another of that name",

@@ -160,7 +160,7 @@ const say = (text) => { document.querySelector("#said").textContent = text; };
 
 function save() {
   const [by, reason] = ["#by", "#reason"].map((each) => document.querySelector(each).value.trim());
-  if (by === "") return "Say who decides: the archive keeps it.";
+  if (!/[\p{L}\p{N}]/u.test(by)) return "Say who decides: the archive keeps it.";
   const places = [...kept].sort((one, other) => one - other);
   const keys = places.map((place) => removals[place].key).map(([index, id, routing]) => ({ index, id, routing }));
   const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, reason, keep: keys };

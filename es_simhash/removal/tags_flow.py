@@ -26,6 +26,7 @@ from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
 from es_simhash.removal.plan_flow import candidates, plan_removal
 from es_simhash.removal.plan_options import PlanOptions
+from es_simhash.removal.present_flow import read_decisive
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh
@@ -108,7 +109,8 @@ def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_r
 
 def _tag(lines: Sequence[PlannedRemoval], header: PlanHeader) -> Flow[list[DuplicateResult]]:
     """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
-    prefix, decided_by = header.prefix, header.decided_by
+    prefix = header.prefix
+    decided_by = yield from read_decisive(header, [each for line in lines for each in (line.document, line.canonical)])
     items = yield from read_planned([each.canonical for each in lines])
     wanted = {each.document.key: each for each in lines}
     kept: dict[Key, DuplicateKind] = {}

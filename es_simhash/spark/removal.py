@@ -19,13 +19,14 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
+    Decisive,
     Guards,
     check_max_share,
     digest_of,
     is_written,
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
-from es_simhash.removal.plan_flow import count_shares, read_uuids
+from es_simhash.removal.plan_flow import count_shares, decisive_fields, read_uuids, used_fields
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
 from es_simhash.spark.groups import groups
@@ -117,6 +118,9 @@ def plan_removal(
     uuids = ask(read_uuids(names))
     if missing := sorted(set(names) - set(uuids)):
         raise IncompleteSearchError(f"index {missing[0]!r} does not exist any more: read the documents again")
+    mappings = ask(retried(Call("get_mapping", {"index": names})))
+    used = used_fields(grouping.to_dict(), None)
+    decided_by = {name: decisive_fields(mappings[name].get("mappings") or {}, decisive, used) for name in names}
     grouped = groups(
         documents,
         max_distance=max_distance,
@@ -129,7 +133,7 @@ def plan_removal(
     with PlanWriter(path) as writer:
         left_out = Counter[str]()
         for removals in _in_batches(_removals(_compared(documents, grouped), text, bound)):
-            for removal in ask(_with_digests(removals, decisive, needed)):
+            for removal in ask(_with_digests(removals, decided_by, needed)):
                 if isinstance(removal, PlannedRemoval):
                     writer.add(removal)
                 else:
@@ -138,8 +142,8 @@ def plan_removal(
         guards = ask(count_shares(names, names, Guards(share), {}))
         if ask(read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
-        decided_by = dict.fromkeys(names, tuple(decisive))
-        header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=decided_by)
+        digested = {name: tuple(fields) for name, fields in decided_by.items()}
+        header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=digested)
         sha256 = writer.finish(header, order)
     found, excess = len(order) + left_out.total(), tuple(header.excess)
     return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess)
@@ -180,13 +184,13 @@ def _in_batches(lines: Iterator[PlannedRemoval | None]) -> Iterator[list[Planned
 
 
 def _with_digests(
-    lines: Sequence[PlannedRemoval | None], fields: Sequence[str], needed: Sequence[str]
+    lines: Sequence[PlannedRemoval | None], decided_by: Mapping[str, Decisive], needed: Sequence[str]
 ) -> Flow[list[PlannedRemoval | LeftOut]]:
     """Return each line with the digests of its documents, or why it is left out; ``None`` is a text not similar."""
     documents = {each.key: each for line in lines if line is not None for each in (line.document, line.canonical)}
     items: Mapping[Key, Mapping[str, Any]] = {}
     if documents:
-        docs = [{**key.header(), "_source": list(fields)} for key in documents]
+        docs = [{**key.header(), "_source": list(decided_by[key.index])} for key in documents]
         items = dict(zip(documents, (yield from retried(Call("mget", {"body": {"docs": docs}})))["docs"], strict=True))
     found: list[PlannedRemoval | LeftOut] = []
     for line in lines:
@@ -198,13 +202,13 @@ def _with_digests(
         elif any(not items[each.key].get("found") or is_written(each, items[each.key]) for each in pair):
             found.append("changed")
         else:
-            document, canonical = (_digested(each, items[each.key], fields, needed) for each in pair)
+            document, canonical = (_digested(each, items[each.key], decided_by[each.index], needed) for each in pair)
             found.append(replace(line, document=document, canonical=canonical))
     return found
 
 
 def _digested(
-    document: PlannedDocument, item: Mapping[str, Any], fields: Sequence[str], needed: Sequence[str]
+    document: PlannedDocument, item: Mapping[str, Any], fields: Decisive, needed: Sequence[str]
 ) -> PlannedDocument:
     """Return *document* with its digest, which must have a value of *needed*: else its text is made of other fields."""
     source = item.get("_source") or {}

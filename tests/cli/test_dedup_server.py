@@ -150,6 +150,9 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     assert f"2 documents of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
     assert list(tmp_path.iterdir()) == []
+    archive.touch()
+    assert run(*command, "--yes").exit_code == 1
+    assert (list(tmp_path.iterdir()), archive.read_bytes()) == ([archive], b"")
     result = run(*command, "--max-share", 0.5, "--yes")
     assert result.exit_code == 0, result.output
     assert f"2 documents deleted, kept in {archive}" in result.stdout

@@ -23,7 +23,8 @@ from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
 from es_simhash.quality.explain_flow import list_features
-from es_simhash.removal.archive import ArchiveWriter, read_archive
+from es_simhash.removal.archive import read_archive
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.decisions import decide
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval

@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import archive as archive_module
-from es_simhash.removal.archive import ArchiveWriter, check_archive, parse_archive_line, read_archive, to_archive_line
+from es_simhash.removal.archive import check_archive, parse_archive_line, read_archive, to_archive_line
+from es_simhash.removal.archive_writer import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key
 
@@ -64,12 +65,13 @@ def test_a_document_that_was_archived_again(tmp_path):
     again = replace(archived(0, later), again=True)
     with ArchiveWriter(path, PLAN) as writer:
         writer.append([first, archived(1)])
-        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later)) == (True, False)
+        assert (writer.holds(first.key, first), writer.holds(first.key, again)) == (True, False)
         size = path.stat().st_size
         writer.append([again])
-        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later), len(writer)) == (False, True, 2)
+        assert (writer.holds(first.key, first), writer.holds(first.key, again), len(writer)) == (False, True, 2)
     with ArchiveWriter(path, PLAN) as writer:
-        assert writer.holds(first.key, later)
+        assert writer.holds(first.key, again)
+        assert not writer.holds(first.key, replace(again, approved=("Ann", "")))
         assert writer.find([first.key])[first.key].again
     found = check_archive(path)
     assert (found.lines, dict(found.again)) == (3, {first.key: 1})
@@ -78,7 +80,50 @@ def test_a_document_that_was_archived_again(tmp_path):
     assert (two.id, two.source) == ("d0", '{"n": 2}')
     os.truncate(path, size + 12)
     with pytest.warns(UserWarning, match="cut off"), ArchiveWriter(path, PLAN) as writer:
-        assert (writer.holds(first.key, SOURCE), writer.holds(first.key, later)) == (True, False)
+        assert (writer.holds(first.key, first), writer.holds(first.key, again)) == (True, False)
+
+
+def test_what_is_noted_of_documents(tmp_path):
+    """A document that was kept was not deleted, until it is archived again, by a line or by a note; readers skip it."""
+    path = tmp_path / "a"
+    one, other = archived(0), archived(1)
+
+    def check(writer, *expected):
+        for held in (writer, ArchivedKeys(path, PLAN)):
+            assert (*map(held.may_have_deleted, (one.key, other.key)), len(held)) == expected
+
+    with ArchiveWriter(path, PLAN) as writer:
+        check(writer, False, False, 0)
+        writer.append([one, other])
+        check(writer, True, True, 2)
+        writer.note("kept", [one.key, other.key], "2026-01-02")
+        check(writer, False, False, 2)
+        writer.note("archived", [one.key], "2026-01-03")
+        check(writer, True, False, 2)
+        size = path.stat().st_size
+        writer.append([replace(archived(1, "{}"), again=True)])
+        check(writer, True, True, 2)
+        writer.note("kept", [], "2026-01-04")
+        assert writer.find([one.key, other.key]).keys() == {one.key, other.key}
+    assert [each.id for each in read_archive(path)] == ["d0", "d1", "d1"]
+    assert json.loads(gzip.decompress(path.read_bytes()).splitlines()[3]) == {
+        "state": "archived", "keys": [{"index": "news", "id": "d0", "routing": None}], "plan": PLAN, "at": "2026-01-03",
+    }  # fmt: skip
+    os.truncate(path, size)
+    with ArchiveWriter(path, PLAN) as writer:
+        check(writer, True, False, 2)
+        writer._file.write(gzip.compress(b'{"state": "kept", "keys": ["d0"], "plan": "p", "at": "x"}\n'))
+    with pytest.raises(InvalidInputError, match="line 5: is not a line of an archive"):
+        check_archive(path)
+
+
+def test_the_end_of_an_archive_has_lines_of_its_own(tmp_path):
+    """Of a document whose earlier line is in another file, the line counts that is there."""
+    path = tmp_path / "a"
+    later = [replace(archived(0, f'{{"n": {n}}}'), again=True) for n in (1, 2)]
+    with ArchiveWriter(path, PLAN) as writer:
+        writer.append([later[0], archived(1), later[1]])
+    assert list(read_archive(path, again=check_archive(path).again)) == [archived(1), later[1]]
 
 
 def test_an_archive_is_written_on(archive):

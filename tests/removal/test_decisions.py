@@ -89,6 +89,7 @@ KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
         ({"version": "1"}, "'version' is missing or of a wrong type"),
         ({"by": ""}, "'by' is empty, and must say who decides"),
         ({"by": " \n\u2003"}, "'by' is empty, and must say who decides"),
+        ({"by": "\u200b\u3164 ."}, "'by' is empty, and must say who decides"),
         ({"by": None}, "'by' is missing or of a wrong type"),
         ({"by": ["Ann"]}, "'by' is missing or of a wrong type"),
         ({"by": "x" * (LONGEST_NAME + 1)}, "'by' has more than"),

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.history import find_history
 from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key

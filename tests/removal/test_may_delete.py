@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
-from es_simhash.removal.may_delete import Comparer, Guards, Share, refuse_excess
+from es_simhash.removal.may_delete import Comparer, Guards, Share, digest_of, refuse_excess
+from es_simhash.removal.plan_flow import decisive_fields
 from es_simhash.texts.measures import Score
 
 
@@ -48,7 +49,7 @@ def test_few_texts_are_prepared_at_once():
         for id_, row in rows.items()
     }
     measure = Measure()
-    decided_by = {"news": ["body"]}
+    decided_by = {"news": {"body": False}}
     comparer = Comparer({"news": ["body"]}, {"news": get_scheme()}, "simhash", 0.8, decided_by, measure=measure)
     pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("b1", "b"), ("a1", "lost")]
     judged = comparer.compare([(rows[one], rows[other], 3) for one, other in pairs], items)
@@ -56,6 +57,25 @@ def test_few_texts_are_prepared_at_once():
     assert found == [("a1", "a"), "changed", ("a2", "a"), "not_similar", ("b1", "b"), "changed"]
     assert measure.most <= 3
     assert measure.prepared == len({"a", "a1", "a2", "b", "b1", "x"})
+
+
+def test_a_null_counts_where_the_mapping_has_a_value_for_it():
+    """Of a field that decides, or that is copied to one; what has no value is as if it were not there."""
+    mapping = {
+        "properties": {
+            "day": {"type": "date", "null_value": "2000-01-01"},
+            "lang": {"type": "keyword"},
+            "o": {"properties": {"city": {"type": "keyword", "copy_to": ["lang"]}}},
+            "title": {"type": "text", "copy_to": "body"},
+        }
+    }
+    fields = decisive_fields(mapping, ["body", "day", "lang"], ["day", "lang", "views"])
+    assert fields == {"body": False, "day": True, "lang": False, "o.city": False}
+    none = digest_of({"body": "x"}, fields)
+    assert none == digest_of({"body": ["x"], "lang": None, "o": {"city": []}}, fields)
+    others = [digest_of({"body": "x", **more}, fields) for more in ({"day": None}, {"day": ["1", None]}, {"day": "1"})]
+    assert len({none, *others}) == 4
+    assert digest_of({"body": "x"}, {"body": False}) == none
 
 
 @given(st.integers(1, 1000), st.integers(0, 100))

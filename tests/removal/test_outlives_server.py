@@ -1,16 +1,23 @@
 """What voids a line of a plan, and what does not: a plan may wait for days, and others write meanwhile."""
 
-import gzip
-import json
-from collections import Counter
-
 import pytest
 
+from es_simhash.errors import GuardRailError
 from es_simhash.groups.rule import LONGEST
-from es_simhash.removal import apply_flow as apply_module
-from es_simhash.removal.history import find_history
 from es_simhash.removal.plan_file import read_plan
-from tests.servers.removals import ALL, OTHER, TEXT, archived, copies, fill, outcomes, sources
+from tests.servers.removals import (
+    ALL,
+    OTHER,
+    TEXT,
+    Killed,
+    archived,
+    change,
+    copies,
+    fill,
+    meddle,
+    outcomes,
+    sources,
+)
 from tests.servers.support import ONE_SHARD, put
 
 KEYWORD = {"type": "keyword"}
@@ -34,11 +41,6 @@ DECIDES = {
     "filter": {"term": {"kind": "news"}},
 }
 LONG = "This sentence is beyond the beginning that a plan shows. "
-
-
-def change(server, index, id_, **fields):
-    """Change fields of a document, as another program does, without a refresh."""
-    server.request("POST", f"/{index}/_update/{id_}", {"doc": fields})
 
 
 def fill_news(server, index, simhash, **more):
@@ -138,89 +140,6 @@ def test_a_document_that_its_alias_hides_now_stays(server, index, simhash, plan,
     assert outcomes(simhash.apply_removal(plan, archive=archive)) == dict.fromkeys("bd", ("deleted", None))
 
 
-def lines_of(archive):
-    """Return the lines of an archive, read by nothing of ours."""
-    return [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
-
-
-class Killed(BaseException):
-    """What ends a run as a kill would, as far as the files and the server can tell."""
-
-
-def meddle(monkeypatch, what, *, times=1):
-    """Do *what* after the documents were read and archived, and before they are deleted."""
-    delete = apply_module.delete_documents
-    left = Counter(times=times)
-
-    def first(versions, done):
-        left["times"] -= 1
-        if left["times"] >= 0:
-            what()
-        yield from delete(versions, done)
-
-    monkeypatch.setattr(apply_module, "delete_documents", first)
-
-
-def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, plan, archive, monkeypatch):
-    """A document that was archived, and then written before the next run deleted it, is archived again."""
-    for number in (1, 2):
-        fill(server, f"{index}-{number}", simhash, {f"{id_}{number}": text for id_, text in copies(1).items()})
-    names = [f"{index}-{number}" for number in (1, 2)]
-    assert simhash.plan_removal(names, plan, max_distance=3, **ALL).count == 6
-    with monkeypatch.context() as patch:
-        meddle(patch, lambda: (_ for _ in ()).throw(Killed))
-        with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, archive=archive))
-    assert len(lines_of(archive)) == 6
-    change(server, names[1], "a2", views=7)
-    change(server, names[1], "s00002", views=8)
-    server.request("POST", f"/{names[1]}/_refresh")
-    before = {id_: source for name in names for id_, source in sources(server, name).items()}
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert set(found.values()) == {("deleted", None)}
-    lines = lines_of(archive)
-    assert [(each["_id"], each.get("again")) for each in lines[6:]] == [
-        (id_, True) for id_ in (each for each in found if each in ("a2", "s00002"))
-    ]
-    assert all(each["together"] == names for each in (lines[0], lines[6]))
-    # The last line of a document counts, once.
-    again = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert (again, len(lines_of(archive))) == (found, 8)
-    [[removed]] = find_history("a2", [archive]).removals
-    assert removed.at == lines[6 if lines[6]["_id"] == "a2" else 7]["at"]
-    told = list(simhash.restore(archive))
-    assert Counter(each.id for each in told) == Counter(list(found))
-    assert {each.action for each in told} == {"restored"}
-    now = {id_: source for name in names for id_, source in sources(server, name).items()}
-    assert now == before
-    assert now["s00002"]["views"] == 8
-
-
-def test_a_document_that_is_written_before_it_is_deleted(server, index, simhash, plan, archive, monkeypatch):
-    """It is read, judged and archived again; only so often, and then the same command goes on."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    views = Counter()
-
-    def count():
-        views["b0000"] += 1
-        change(server, index, "b0000", views=views["b0000"])
-
-    with monkeypatch.context() as patch:
-        meddle(patch, count, times=100)
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert found == {"b0000": ("kept", "conflict"), "s0000": ("deleted", None)}
-    assert sources(server, index)["b0000"]["views"] == views["b0000"] == apply_module.ROUNDS
-    with monkeypatch.context() as patch:
-        meddle(patch, count, times=2)
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert found == dict.fromkeys(("b0000", "s0000"), ("deleted", None))
-    own = [each["_source"].get("views") for each in lines_of(archive) if each["_id"] == "b0000"]
-    assert own == [None, *range(1, views["b0000"] + 1)]
-    assert {each.id for each in simhash.restore(archive)} == {"b0000", "s0000"}
-    assert sources(server, index)["b0000"]["views"] == views["b0000"]
-
-
 def test_a_canonical_that_is_written_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
     """Another counter is no reason to bring its duplicate back, and another text is."""
     for number, fields in enumerate(({"views": 9}, {"body": OTHER})):
@@ -260,3 +179,93 @@ def test_a_document_with_another_routing_value_is_another_one(server, index, sim
     found = outcomes(simhash.apply_removal(plan, archive=archive))
     assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
     assert sources(server, index)["b0000"] == source
+
+
+COPIED = {"dynamic_templates": [{"cities": {"match": "city*", "mapping": {**KEYWORD, "copy_to": "place"}}}]}
+
+
+@pytest.mark.parametrize("id_", ["a", "b"])
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_a_field_that_was_mapped_after_the_plan(server, index, simhash, plan, archive, id_, is_dynamic):
+    """It is copied to a field that decides; one of another document, and one that is copied elsewhere, void nothing."""
+    mappings = {**MAPPINGS, **COPIED} if is_dynamic else MAPPINGS
+    documents = {each: {"body": text, "place": "x"} for each, text in copies(1).items()}
+    documents = {("b" if each == "b0000" else each): source for each, source in documents.items()}
+    fill(server, index, simhash, documents, mappings=mappings)
+    simhash.plan_removal(index, plan, per="place", **ALL)
+    if not is_dynamic:
+        added = {"properties": {"city2": {**KEYWORD, "copy_to": ["agency", "place"]}}}
+        server.request("PUT", f"/{index}/_mapping", added)
+    change(server, index, id_, city2="Rome")
+    change(server, index, "s0000", views=2, town="Rome")
+    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert found == {"b": ("kept", "changed" if id_ == "b" else "canonical_changed"), "s0000": ("deleted", None)}
+
+
+def test_a_null_that_the_index_reads_as_a_value(server, index, simhash, plan, archive):
+    """Without the null the document has no date; a null and that date are not told apart by the plan either."""
+    day = {"type": "date", "null_value": "2026-01-02"}
+    documents = {id_: {"body": text, "day": None} for id_, text in copies(2).items()}
+    fill(server, index, simhash, documents, mappings={"properties": {"day": day}})
+    assert simhash.plan_removal(index, plan, within=("day", "7d"), **ALL).count == 4
+    body = server.request("GET", f"/{index}/_doc/b0000")["_source"]
+    server.request("PUT", f"/{index}/_doc/b0000", {name: value for name, value in body.items() if name != "day"})
+    change(server, index, "b0001", views=1)
+    change(server, index, "s0000", day=["2026-01-01", None])
+    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert found == {
+        **dict.fromkeys(("b0000", "s0000"), ("kept", "changed")),
+        **dict.fromkeys(("b0001", "s0001"), ("deleted", None)),
+    }
+
+
+def test_an_alias_with_another_filter(server, index, simhash, plan, archive):
+    """It hides documents that nobody wrote, and they stay."""
+    fill_news(server, index, simhash)
+    alias = {"index": index, "alias": f"{index}-x"}
+    set_filter = lambda *hidden: server.request(  # noqa: E731
+        "POST",
+        "/_aliases",
+        {"actions": [{"add": {**alias, "filter": {"bool": {"must_not": {"ids": {"values": hidden}}}}}}]},
+    )
+    set_filter("none")
+    assert simhash.plan_removal(f"{index}-x", plan, **ALL).count == 2
+    set_filter("b", "c")
+    void = {"b": ("kept", "changed"), "d": ("kept", "canonical_changed")}
+    assert outcomes(simhash.apply_removal(plan, archive=archive, dry_run=True)) == void
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == void
+    set_filter("none")
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == dict.fromkeys("bd", ("deleted", None))
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_guard_rails_count_what_can_go(server, index, simhash, plan, archive, monkeypatch, is_archived):
+    """Not lines that are void: of a canonical that changed, hidden by an alias, or left out by the filter now."""
+    documents = {
+        f"{name}{n}": {"body": text, **COMMON, "views": n}
+        for name, text in (("k", TEXT), ("r", OTHER))
+        for n in range(4)
+    }
+    fill(server, index, simhash, documents, mappings=MAPPINGS)
+    alias = {"index": index, "alias": f"{index}-x", "filter": {"range": {"views": {"lte": 3}}}}
+    server.request("POST", "/_aliases", {"actions": [{"add": alias}]})
+    options = {"filter": DECIDES["filter"], "protect": "source.raw", "max_share": 0.25}
+    assert simhash.plan_removal(f"{index}-x", plan, **options).count == 6
+    with pytest.raises(GuardRailError, match="6 of 8 documents of the index would be removed"):
+        list(simhash.apply_removal(plan, archive=archive))
+    if is_archived:
+        with monkeypatch.context() as patch:
+            meddle(patch, lambda: (_ for _ in ()).throw(Killed))
+            with pytest.raises(Killed):
+                list(simhash.apply_removal(plan, archive=archive, max_share=1))
+    change(server, index, "r0", body="Another text, which no other document has, of quite other things.")
+    change(server, index, "k1", views=9)
+    with pytest.raises(GuardRailError, match="2 of 7 documents of the index would be removed"):
+        list(simhash.apply_removal(plan, archive=archive))
+    change(server, index, "k2", kind="sport")
+    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    assert found == {
+        **dict.fromkeys(("r1", "r2", "r3"), ("kept", "canonical_changed")),
+        **dict.fromkeys(("k1", "k2"), ("kept", "changed")),
+        "k3": ("deleted", None),
+    }

@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.mask import mask_json
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import refuse_archive_name, refuse_output, write_whole
 from es_simhash.removal.may_delete import Guards, Share
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
@@ -240,6 +240,15 @@ def test_a_missing_folder_is_found_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError) as failed:
         write_whole(path, ["x"])
     assert failed.value.filename == str(path)
+
+
+def test_only_its_owner_reads_a_page(tmp_path):
+    """It has texts, as a plan and an archive have; also if others could read the file that it replaces."""
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    path.chmod(0o644)
+    write_whole(path, ["x"])
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "x")
 
 
 def test_a_plan_does_not_replace_an_archive(tmp_path):

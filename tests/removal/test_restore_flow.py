@@ -11,7 +11,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.removal import restore_flow as module
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key

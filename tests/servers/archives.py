@@ -9,7 +9,7 @@ from urllib.parse import quote
 from es_simhash import fingerprint_fields
 from es_simhash.hashing import fingerprint
 from es_simhash.mapping.mapping import build_mapping
-from es_simhash.removal.archive import ArchiveWriter
+from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key
 from tests.servers.support import send_lines

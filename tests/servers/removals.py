@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 
 from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.plan_flow import RemovalSizes
 from tests.servers.fixtures import make_client
@@ -38,9 +40,8 @@ def copies(count):
 
 
 def archived(path):
-    """Return id to source of an archive, read by nothing of ours; every line must be whole."""
-    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    plain = [json.loads(line) for line in lines]
+    """Return id to source of an archive, read by nothing of ours; every line must be whole, and none of one twice."""
+    plain = [each for each in lines_of(path) if "state" not in each]
     assert len({(each["_index"], each["_id"], each["_routing"]) for each in plain}) == len(plain)
     return {each["_id"]: each["_source"] for each in plain}
 
@@ -88,3 +89,31 @@ def delete_duplicates(simhash, index, archive, **options):
     plan = f"{archive}.plan"
     simhash.plan_removal(index, plan, **options)
     return simhash.apply_removal(plan, archive=archive)
+
+
+def change(server, index, id_, **fields):
+    """Change fields of a document, as another program does, without a refresh."""
+    server.request("POST", f"/{index}/_update/{id_}", {"doc": fields})
+
+
+def lines_of(archive):
+    """Return the lines of an archive, read by nothing of ours."""
+    return [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
+
+
+class Killed(BaseException):
+    """What ends a run as a kill would, as far as the files and the server can tell."""
+
+
+def meddle(monkeypatch, what, *, times=1):
+    """Do *what* after the documents were read and archived, and before they are deleted."""
+    delete = apply_module.delete_documents
+    left = Counter(times=times)
+
+    def first(versions, done):
+        left["times"] -= 1
+        if left["times"] >= 0:
+            what()
+        yield from delete(versions, done)
+
+    monkeypatch.setattr(apply_module, "delete_documents", first)

@@ -67,7 +67,7 @@ class FakeServer:
         assert call.opens == (call.api == "open_point_in_time" or "scroll" in call.arguments)
         return getattr(self, call.api)(**call.arguments)
 
-    def get_mapping(self, index, filter_path=None):
+    def get_mapping(self, index, filter_path=None, ignore_unavailable=None):
         return {INDEX: {"mappings": copied(self.mapping)}}
 
     def put_mapping(self, index, body):

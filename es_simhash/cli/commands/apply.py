@@ -88,6 +88,7 @@ def command(
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
         connection = stack.enter_context(connect(target, index))
         stack.enter_context(say_if_stopped())
+        was_there = Path(archive).exists()
         path = Path(plan) if is_file else _plan_index(connection, index, archive, asked, folder, yes=yes)
         if path is None:
             note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
@@ -103,7 +104,7 @@ def command(
         except GuardRailError:
             if not is_file and not any(True for _ in read_archive(archive, allow_cut=True)):
                 path.unlink()  # nothing was begun: the next command may have other options
-                Path(archive).unlink()
+                Path(archive).write_bytes(b"") if was_there else Path(archive).unlink()
             raise
     if not as_json:
         earlier = f", {counts.earlier:,} by earlier runs" if counts.earlier else ""
