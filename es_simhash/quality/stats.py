@@ -10,7 +10,7 @@ from typing import Any
 from es_simhash.errors import count
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
-from es_simhash.tables.tabular import Tabular
+from es_simhash.tables.tabular import Tabular, percent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -210,7 +210,7 @@ class Stats(Tabular):
         return rows
 
     def _title(self) -> str:
-        share = "" if self.share is None else f" ({self.share:.1%})"
+        share = "" if self.share is None else f" ({percent(self.share)})"
         several = self.groups.several_canonicals
         return (
             f"{self.index}: {count(self.documents, 'document')}, {count(self.duplicates, 'duplicate')}{share}, "

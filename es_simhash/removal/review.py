@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.arguments import check_input
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.tables.tabular import percent
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -41,15 +42,6 @@ def relation(removal: PlannedRemoval) -> str:
     if removal.reason == "contained":
         return "contains it"
     return f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent, never rounded to 0 or to 100 where it is neither."""
-    if share is None:
-        return ""
-    if 0 < share < 0.001:
-        return "< 0.1 %"
-    return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
 
 
 # The marks have the meaning of the colours of the page.

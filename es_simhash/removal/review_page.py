@@ -26,12 +26,12 @@ from es_simhash.removal.review import (
     band_name,
     band_of,
     compare_fields,
-    percent,
     percent_similar,
     relation,
 )
 from es_simhash.tables.notebook import Html
 from es_simhash.tables.pages import template
+from es_simhash.tables.tabular import percent
 
 if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval

@@ -1,4 +1,4 @@
-"""Results as tables, and their rows as data frames of pandas and polars, which are imported on first use."""
+"""Results as tables: rows, shares in percent, and data frames of pandas and polars, imported on first use."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from es_simhash.tables.notebook import Html, Sheet, render
 
 # The numbers that both libraries keep exactly.
 _LARGEST = 2**63
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded to 0 or to 100 where it is neither."""
+    if share is None:
+        return ""
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
 
 
 class Tabular:

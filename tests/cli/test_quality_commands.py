@@ -7,9 +7,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from es_simhash.cli.commands.stats import _show
 from es_simhash.cli.grouping_options import verification
 from es_simhash.lookup.options import Verification
 from es_simhash.quality import evaluate, read_truth
+from es_simhash.quality.stats import Stats
 from tests.servers.command_line import failed
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -126,3 +128,11 @@ def test_what_the_options_of_verification_stand_for(arguments, expected):
     assert CliRunner().invoke(command, arguments).exit_code == 0
     assert seen == [expected]
     assert CliRunner().invoke(command, ["--no-verify", "--unit", "words"]).exit_code == 2
+
+
+def test_a_small_share_is_not_nothing(capsys):
+    """2 duplicates of 5,000 documents are no 0.0 %, on the terminal and in a notebook."""
+    stats = Stats("news", documents=5_000, duplicates=2)
+    _show(stats)
+    for shown in (capsys.readouterr().out, stats._title()):
+        assert ("< 0.1 %" in shown, "0.0" in shown) == (True, False)

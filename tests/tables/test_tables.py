@@ -214,7 +214,7 @@ def test_stats_are_a_row_for_each_number():
         {"by": "distance", "value": 3, "duplicates": 5},
         {"by": "source", "value": HOSTILE[1], "documents": 8, "duplicates": 2, "share": 0.25},
     ]
-    assert {"news: 10 documents, 5 duplicates (50.0%), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
+    assert {"news: 10 documents, 5 duplicates (50.0 %), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
         read(stats)
     )
 

@@ -18,7 +18,7 @@ from es_simhash.dashboards.charts import size_rows
 from es_simhash.quality.report.words import LANGUAGES
 from es_simhash.quality.stats import utc_text
 from es_simhash.removal.files import refuse_output, write_whole
-from es_simhash.removal.review import percent
+from es_simhash.tables.tabular import percent
 
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
