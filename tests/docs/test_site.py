@@ -119,6 +119,17 @@ def test_the_search_of_the_site_knows_every_page(site):
     index = json.loads((SITE / "search.json").read_text(encoding="utf-8"))
     places = {item["location"].partition("#")[0] for item in index["items"]}
     assert site.keys() <= places
+    # Chinese has no spaces: without a separator in front of each character, only what begins a sentence is found.
+    assert re.split(index["config"]["separator"], "这是护栏：见max_share") == [
+        "",
+        "这",
+        "是",
+        "护",
+        "栏",
+        "",
+        "见max",
+        "share",
+    ]
 
 
 def test_the_reference_has_everything_public(tool):
