@@ -214,9 +214,8 @@ def command(
     in --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
     of the input, and exits with 1 if a line failed. --lookups, --memory and --memory-file are for --input.
 
-    Without --max-distance, --preset and --verify the rule that INDEX records decides: its distance, and the similarity
-    of the texts. With --max-distance alone, texts are not compared. The table shows the text, or the fields of
-    --source; --json also has the fingerprints.
+    Without --max-distance, --preset and --verify the rule of INDEX decides: its distance, and the similarity of texts.
+    With --max-distance alone only bits do. The table shows the text, or the fields of --source.
     """
     text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
@@ -233,21 +232,19 @@ def command(
         recorded = connection.settings(index).values()
         if fingerprint is None and not is_given and lookup["verify"] is None:
             rule = _use_rule(recorded, lookup)
-        if not as_json and many is None and lookup["source"] is False:
-            fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
-            lookup["source"] = fields or False
         if many is not None:
             return _find_many(connection, index, many, text_field, lookup | in_memory)
+        if not as_json and lookup["source"] is False:
+            fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
+            lookup["source"] = fields or False
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
-            elif fingerprint is not None:
-                found = connection.simhash.find_near_dups(index, fingerprint=fingerprint, **lookup)
             else:
-                found = connection.simhash.find_near_dups(index, content, **lookup)
-                if found.plan is None and found.scheme is not None:
-                    why = NoFingerprint.of(content or "", found.scheme)
-                    warn(str(why), kind=why.kind, scheme=why.scheme)
+                found = connection.simhash.find_near_dups(index, content, fingerprint=fingerprint, **lookup)
+            if content is not None and found.plan is None and found.scheme is not None:
+                why = NoFingerprint.of(content, found.scheme)
+                warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
                 _print_near_dups(failure.results, as_json=as_json, is_given=is_given, fields=fields)
