@@ -11,21 +11,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from es_simhash.arguments import check_count, check_object
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.protocol import Call, Flow
 from es_simhash.transport.retry_flow import retry, send_once
 
 _PAGE = 10_000
 _MOST_VALUES = 10_000
+_SMALLEST_PAGE = 100
 
 # What may be said of each kind of aggregation; a missing value, a script or what is below it cannot be counted.
-_HISTOGRAM = {"field", "offset", "format", "keyed", "min_doc_count", "extended_bounds", "hard_bounds"}
+_HISTOGRAM = {"field", "format", "keyed", "min_doc_count", "extended_bounds", "hard_bounds"}
 _COUNTABLE: dict[str, set[str]] = {
     "terms": {"field", "size", "order", "include", "exclude", "format", "min_doc_count"},
     "histogram": _HISTOGRAM | {"interval"},
-    "date_histogram": _HISTOGRAM | {"calendar_interval", "fixed_interval", "time_zone"},
+    "date_histogram": _HISTOGRAM | {"calendar_interval", "fixed_interval", "time_zone", "offset"},
     "range": {"field", "ranges", "keyed"},
     "date_range": {"field", "ranges", "keyed", "format", "time_zone"},
     "filter": set(),
@@ -61,14 +64,16 @@ def check_countable(aggregations: Mapping[str, Any]) -> None:
                 "below it, or leave counts out"
             )
         [kind] = kinds
-        asked = each[kind]
+        asked = check_object(f"aggregation {shorten(name)}", each[kind])
         allowed = _COUNTABLE[kind]
         if kind != "filter" and (others := [word for word in asked if word not in allowed]):
             raise InvalidInputError(
                 f"aggregation {shorten(name)} has {shorten(others[0])}, with which groups cannot be counted: leave it "
                 "out, or counts"
             )
-        if kind != "filter" and (asked.get("min_doc_count") or 0) > 1:
+        if kind == "terms":
+            check_count(f"size of aggregation {shorten(name)}", asked.get("size", 10))
+        if kind != "filter" and asked.get("min_doc_count", 1) not in (0, 1):
             raise InvalidInputError(f"min_doc_count of aggregation {shorten(name)} counts documents: leave it out")
         if kind == "terms" and asked.get("order", _TERMS_ORDERS[0]) not in _TERMS_ORDERS:
             raise InvalidInputError(
@@ -77,60 +82,81 @@ def check_countable(aggregations: Mapping[str, Any]) -> None:
 
 
 def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *aggregations* so that terms have all their values: counting shows which are the largest."""
+    """Return *aggregations* so that terms have all their values, by key: counting shows which are the largest."""
     wanted = {}
     for name, each in aggregations.items():
         terms = each.get("terms")
-        wanted[name] = each if terms is None else {**each, "terms": {**terms, "size": _MOST_VALUES}}
+        every = {"size": _MOST_VALUES, "order": {"_key": "asc"}}
+        wanted[name] = each if terms is None else {**each, "terms": {**terms, **every}}
     return wanted
 
 
 def count_hits(view: Searches, search: DistinctSearch) -> Flow[int]:
     """Return the number of distinct hits of *search*, by group."""
+    ungrouped = search.matching(_without_group(search))
+    body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
+    alone = yield from read_view(view, body)
     groups = yield from _count(view, search, search.matching(), {})
-    return groups[()]
+    return groups[()] + int(alone["hits"]["total"]["value"])
 
 
 def count_groups(view: Searches, search: DistinctSearch, found: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-    """Return the answers *found* to the aggregations, with groups instead of documents as their counts."""
+    """
+    Return the answers *found* to the aggregations, with groups instead of documents as their counts.
+    Documents without a group are counted by the server's own aggregations, over them alone.
+    """
     query = search.body.get("query") or {"match_all": {}}
+    body = {**search.common, "size": 0, "query": _both(query, _without_group(search)), "track_total_hits": False}
+    alone = yield from read_view(view, {**body, "aggs": with_all_values(search.aggregations)})
     counted: dict[str, Any] = {}
     for name, each in search.aggregations.items():
         [kind] = [kind for kind in each if kind != "meta"]
-        answer = dict(found[name])
+        answer, rest = dict(found[name]), alone["aggregations"][name]
         if kind in ("terms", "histogram", "date_histogram"):
             source = {word: value for word, value in each[kind].items() if word in _SOURCE}
             groups = yield from _count(view, search, query, {"value": {kind: source}})
-            _put(answer, groups)
+            others = {bucket["key"]: bucket["doc_count"] for bucket in _buckets(rest)}
+            for bucket in _buckets(answer):
+                bucket["doc_count"] = _of_bucket(groups, bucket) + others.get(bucket["key"], 0)
             if kind == "terms":
                 _order(name, answer, each[kind])
         elif kind == "filter":
             groups = yield from _count(view, search, _both(query, each[kind]), {})
-            answer["doc_count"] = groups[()]
+            answer["doc_count"] = groups[()] + rest["doc_count"]
         else:
-            buckets = list(_buckets(answer))
-            for bucket, clause in zip(buckets, _clauses(kind, each[kind], answer), strict=True):
-                bucket["doc_count"] = (yield from _count(view, search, _both(query, clause), {}))[()]
+            clauses = _clauses(kind, each[kind], answer)
+            for bucket, other, clause in zip(_buckets(answer), _buckets(rest), clauses, strict=True):
+                groups = yield from _count(view, search, _both(query, clause), {})
+                bucket["doc_count"] = groups[()] + other["doc_count"]
         counted[name] = answer
     return counted
+
+
+def _without_group(search: DistinctSearch) -> dict[str, Any]:
+    return {"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}}
 
 
 def _count(
     view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
 ) -> Flow[Counter[tuple[Any, ...]]]:
-    """Return how many groups, and documents without a group, each value of *source* has among those of *query*."""
+    """Return how many groups each value of *source* has among the documents of *query*."""
     sources = [*({name: each} for name, each in source.items())]
-    sources.append({"group": {"terms": {"field": search.fields.group, "missing_bucket": True}}})
-    composite: dict[str, Any] = {"size": _PAGE, "sources": sources}
+    composite: dict[str, Any] = {"sources": [*sources, {"group": {"terms": {"field": search.fields.group}}}]}
     counts: Counter[tuple[Any, ...]] = Counter()
+    page = _PAGE
     while True:
-        body = {**search.common, "size": 0, "query": query, "aggs": {"every": {"composite": composite}}}
-        answer = yield from read_view(view, {**body, "track_total_hits": False})
+        every = {"every": {"composite": {**composite, "size": page}}}
+        body = {**search.common, "size": 0, "query": query, "aggs": every, "track_total_hits": False}
+        try:
+            answer = yield from read_view(view, body)
+        except Exception as error:
+            if page <= _SMALLEST_PAGE or not has_too_many(error):
+                raise
+            page = max(_SMALLEST_PAGE, page // 4)
+            continue
         buckets = answer["aggregations"]["every"]["buckets"]
-        for bucket in buckets:
-            values = tuple(bucket["key"][name] for name in source)
-            counts[values] += bucket["doc_count"] if bucket["key"]["group"] is None else 1
-        if len(buckets) < _PAGE:
+        counts.update(tuple(bucket["key"][name] for name in source) for bucket in buckets)
+        if len(buckets) < page:
             return counts
         composite["after"] = answer["aggregations"]["every"]["after_key"]
 
@@ -144,13 +170,12 @@ def _buckets(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from buckets.values() if isinstance(buckets, Mapping) else buckets
 
 
-def _put(answer: dict[str, Any], groups: Mapping[tuple[Any, ...], int]) -> None:
-    """Put the number of *groups* of each value into the buckets of *answer*."""
-    for bucket in _buckets(answer):
-        # Composite aggregations give booleans as such, terms as 1 and "true".
-        word = bucket.get("key_as_string")
-        key = {"true": True, "false": False}.get(word, bucket["key"]) if isinstance(word, str) else bucket["key"]
-        bucket["doc_count"] = groups.get((key,), 0)
+def _of_bucket(groups: Mapping[tuple[Any, ...], int], bucket: Mapping[str, Any]) -> int:
+    """Return the number of *groups* in a *bucket*: composite aggregations give booleans and some dates otherwise."""
+    word = bucket.get("key_as_string")
+    keys = (bucket["key"], word, {"true": True, "false": False}.get(str(word)))
+    # True is 1 to Python, and so is its key: all three are of the same value.
+    return next((groups[key,] for key in keys if (key,) in groups), 0)
 
 
 def _order(name: str, answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
@@ -160,10 +185,11 @@ def _order(name: str, answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
             f"aggregation {shorten(name)} has more than {_MOST_VALUES:,} values: narrow the query, or leave counts out"
         )
     [(by, direction)] = asked.get("order", _TERMS_ORDERS[0]).items()
-    buckets = answer["buckets"]
-    buckets.sort(key=lambda each: each["key"])
-    is_falling = direction == "desc"
-    buckets.sort(key=lambda each: each["key"] if by == "_key" else each["doc_count"], reverse=is_falling)
+    buckets = [each for each in answer["buckets"] if each["doc_count"]]
+    if by == "_count":  # ties stay in the order of their keys
+        buckets.sort(key=lambda each: each["doc_count"] if direction == "asc" else -each["doc_count"])
+    elif direction == "desc":
+        buckets.reverse()
     size = asked.get("size", 10)
     answer["buckets"], rest = buckets[:size], buckets[size:]
     answer["sum_other_doc_count"] = sum(each["doc_count"] for each in rest)

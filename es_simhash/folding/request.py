@@ -6,12 +6,13 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal
 
-from es_simhash.arguments import Count, check_choice, check_options, check_sendable, option
+from es_simhash.arguments import Count, check_choice, check_object, check_options, check_sendable, option
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing.charikar import FINGERPRINT_BITS
 from es_simhash.mapping.fields import Fields
@@ -25,9 +26,6 @@ MOST_SHOWN = 10_000
 _QUERY = ("query", "post_filter", "runtime_mappings")
 _SHOWN = ("_source", "fields", "highlight", "track_scores")
 _AGGREGATIONS = ("aggs", "aggregations")
-# What servers answer as the sort value of a document without the field.
-_MISSING = (None, "Infinity", "-Infinity", 0, *(sign * 2**bits for sign in (-1, 1) for bits in (31, 63)))
-_MISSING += (2**31 - 1, 2**63 - 1, 2**64 - 1)
 _NO_ORDER = ("_doc", "_shard_doc")
 
 
@@ -115,20 +113,30 @@ class DistinctSearch:
                 raise InvalidInputError(
                     f"body has {shorten(name)}, with which hits cannot be folded exactly: leave it out"
                 )
-        for name in self._sort_fields:
+        if len([name for name in _AGGREGATIONS if name in self.body]) > 1:
+            raise InvalidInputError("body has aggs and aggregations: leave one of them out")
+        check_object("aggs", self.aggregations)
+        for each in self._sort:
+            [(name, how)] = each.items()
+            if isinstance(how, Mapping) and "format" in how:
+                raise InvalidInputError(f"sort by {name} has a format, with which no page can go on: leave format out")
             if name in _NO_ORDER:
                 raise InvalidInputError(
                     f"sort by {name} is another order in each search: sort by a field, or by _score"
                 )
 
     @cached_property
-    def _sort(self) -> list[Any]:
+    def _sort(self) -> list[Mapping[str, Any]]:
+        """The caller's order, an object for each field."""
         sort = self.body.get("sort") or [{"_score": "desc"}]
-        return list(sort) if isinstance(sort, (list, tuple)) else [sort]
-
-    @property
-    def _sort_fields(self) -> list[Any]:
-        return [name for each in self._sort for name in (each if isinstance(each, Mapping) else [each])]
+        plain = {"_score": "desc"}
+        found: list[Mapping[str, Any]] = []
+        for each in sort if isinstance(sort, (list, tuple)) else [sort]:
+            if isinstance(each, str):
+                found.append({each: plain.get(each, "asc")})
+            else:
+                found += [{name: how} for name, how in check_object("sort", each).items()]
+        return found or [plain]
 
     @property
     def sort(self) -> list[Any]:
@@ -164,18 +172,9 @@ class DistinctSearch:
         if place.before is not None:
             shown["search_after"] = place.before
         doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
-        counts = place.before is not None and self._may_skip(place.before[0])
-        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, "track_total_hits": counts}
-
-    def _may_skip(self, value: Any) -> bool:
-        """
-        Return whether OpenSearch might leave documents without the sort field out behind *value*, unless it counts.
-        It skips shards by their least and largest values, as if what stands for a missing one were beyond all shards.
-        """
-        first = self._sort[0]
-        asked = next(iter(first.values())) if isinstance(first, Mapping) else None
-        missing = asked.get("missing", "_last") if isinstance(asked, Mapping) else "_last"
-        return value in _MISSING or missing not in ("_first", "_last")
+        # Without a count OpenSearch leaves shards out by their least and largest values, and so loses hits.
+        counts = {} if next(iter(self._sort[0])) != "_score" else {"track_total_hits": False}
+        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, **counts}
 
     def matching(self, *filters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the query for the hits that match *filters* too, with their scores."""
@@ -186,8 +185,8 @@ class DistinctSearch:
     def clean(self, hit: Mapping[str, Any]) -> dict[str, Any]:
         """Return *hit* as the caller's own search would have it."""
         wanted = self.body.get("fields") or ()
-        names = {each if isinstance(each, str) else each.get("field") for each in wanted}
-        ours = {self.fields.group, self.fields.fingerprint} - names
+        names = [each.get("field") if isinstance(each, Mapping) else each for each in wanted]
+        ours = {each for each in (self.fields.group, self.fields.fingerprint) if not _is_among(each, names)}
         fields = {name: values for name, values in (hit.get("fields") or {}).items() if name not in ours}
         cleaned = {name: value for name, value in hit.items() if name not in ("fields", "sort")}
         if fields:
@@ -226,6 +225,10 @@ class DistinctSearch:
         if asked != self._digest:
             raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
         return Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
+
+
+def _is_among(field: str, patterns: Iterable[Any]) -> bool:
+    return any(isinstance(each, str) and fnmatchcase(field, each) for each in patterns)
 
 
 _DIGITS = 16

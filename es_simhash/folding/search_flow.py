@@ -37,6 +37,7 @@ from es_simhash.transport.protocol import Call, Emit, Flow, Index, check_index
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
 _LARGEST_WINDOW = 5_000
+_LEFT_OUT = 10_000
 
 Hit = Mapping[str, Any]
 
@@ -207,7 +208,8 @@ class _Reader:
 
     def _read(self, size: int, left_out: set[str]) -> Flow[tuple[list[Hit], bool]]:
         """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
-        leave = sorted(left_out) if self.search.by == "group" else []
+        # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
+        leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
         skipped = set(self.place.run)
         while True:
             body = self.search.hits_body(self.place, size + len(skipped), leave)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_items
-from es_simhash.errors import WrongTypeError, shorten
-from es_simhash.hashing import fingerprints, get_scheme
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import fingerprints, get_scheme, hamming_distance
 from es_simhash.record import Record
 from es_simhash.texts.measures import Preset, TextMeasure, get_preset
 
@@ -132,7 +132,18 @@ def distinct_texts(
     canonical[places] = canonical[places][grouped]
     stands_for = np.empty(len(order), np.int64)
     stands_for[order] = canonical
-    shares = _drop_contained(every, stands_for, bound) if bound is not None else {}
+
+    by_position = dict(zip(order, found, strict=True))
+
+    def is_near(first: int, second: int) -> bool:
+        a, b = by_position[first], by_position[second]
+        if a is None or b is None or hamming_distance(a, b) > chosen.max_distance:
+            return False
+        return store.measure.compare(*store.measure.prepare([every[first], every[second]])).similarity >= (
+            chosen.similarity
+        )
+
+    shares = _drop_contained(every, stands_for, bound, is_near) if bound is not None else {}
     return _result(every, stands_for, shares, store.measure)
 
 
@@ -140,7 +151,11 @@ def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
     """Return the positions of *texts*, the one that should rather stay first."""
     positions = list(range(len(texts)))
     if callable(keep):
-        return sorted(positions, key=lambda each: keep(texts[each]), reverse=True)
+        worth = [keep(each) for each in texts]
+        try:
+            return sorted(positions, key=lambda each: worth[each], reverse=True)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"keep must return values that can be compared ({error})") from error
     if check_choice("keep", keep, ("first", "longest")) == "longest":
         positions.sort(key=lambda each: -len(texts[each]))
     return positions
@@ -152,19 +167,36 @@ def _check_contained(contained: float) -> float:
     return check_contained(contained)
 
 
-def _drop_contained(texts: Sequence[str], stands_for: NDArray[np.int64], bound: float) -> dict[int, float]:
-    """Let texts that others contain go too, and those they stand for; return their shares, by position."""
+def _drop_contained(
+    texts: Sequence[str], stands_for: NDArray[np.int64], bound: float, is_near: Callable[[int, int], bool]
+) -> dict[int, float]:
+    """
+    Let texts that others contain go too; return their shares, by position.
+    What such a text stood for goes where the same text contains it, or stays: the first of those that are near.
+    """
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.hashing.winnowing import passage_terms  # noqa: PLC0415 -- loads numpy
-    from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415
+    from es_simhash.passages.contained import ContainmentMeasure, find_containers_among  # noqa: PLC0415
 
     kept = np.flatnonzero(stands_for == np.arange(len(texts))).tolist()
     some = [texts[each] for each in kept]
     found = find_containers_among(some, passage_terms(some), bound, allows=lambda *_: True)
+    shares = {kept[number]: share for number, (_, share) in found.items()}
+    measure = ContainmentMeasure()
     for number, (container, _) in found.items():
-        stands_for[stands_for == kept[number]] = kept[container]
-    return {kept[number]: share for number, (_, share) in found.items()}
+        dropped, stays = kept[number], kept[container]
+        freed: list[int] = []
+        for member in np.flatnonzero(stands_for == dropped).tolist():
+            share = shares[dropped]
+            if member != dropped:
+                share = measure.compare(*measure.prepare([texts[member], texts[stays]]), bound=bound).similarity
+            if share >= bound:
+                stands_for[member], shares[member] = stays, share
+            else:
+                stands_for[member] = next((each for each in freed if is_near(each, member)), member)
+                freed += [member] if stands_for[member] == member else []
+    return shares
 
 
 def _result(

@@ -172,6 +172,41 @@ def test_what_is_counted(server, simhash, filled):
         assert [some[name]["doc_count"] for name in ("one", "all")] == [ones, count(lambda _: True)]
 
 
+def test_values_that_stand_twice(server, simhash, index, sync_simhash):
+    """A document without a group counts once in a bucket; a histogram of dates has its own form of keys."""
+    sync_simhash.create_index(index, text_field="body", settings=SHARDS)
+    server.request("PUT", f"/{index}/_mapping", {"properties": KINDS})
+    list(sync_simhash.ingest(index, [{"_id": "g", "body": texts(1)[0], "step": 5, "day": "2026-01-01"}], verify=False))
+    put(server, index, [{"_id": "u", "body": "b", "step": [5, 5], "day": ["2026-01-01", "2026-01-01T08:00:00Z"]}])
+    server.request("POST", f"/{index}/_refresh")
+    asked = {
+        "steps": {"terms": {"field": "step"}},
+        "days": {"histogram": {"field": "day", "interval": 86_400_000}},
+    }
+    found = simhash.search_distinct(index, {"aggs": asked}, counts="groups", total=True)
+    assert [bucket["doc_count"] for bucket in found.aggregations["steps"]["buckets"]] == [2]
+    assert [bucket["doc_count"] for bucket in found.aggregations["days"]["buckets"]] == [2]
+    assert found.total == 2
+
+
+def test_an_order_by_values_of_few_kinds(server, simhash, index, sync_simhash):
+    """Where shards have other least and largest values, and documents lack the field; also two fields in one object."""
+    sync_simhash.create_index(index, text_field="body", settings=SHARDS)
+    server.request("PUT", f"/{index}/_mapping", {"properties": KINDS})
+    list(sync_simhash.ingest(index, [{"_id": "first", "body": texts(1)[0]}], verify=False))
+    documents = [{"_id": f"{n}", "step": n // 100} for n in range(300)]
+    put(server, index, [*documents, *({"_id": f"none{n}"} for n in range(50))])
+    server.request("POST", f"/{index}/_refresh")
+    for sort in (
+        {"step": "asc", "size": "desc"},
+        [{"step": "desc"}],
+        [{"step": {"order": "asc", "missing": "_first"}}],
+    ):
+        pages = read_pages(simhash, index, {"sort": sort}, size=40)
+        shown = [each.id for page in pages for each in page]
+        assert (len(shown), len(set(shown))) == (351, 351)
+
+
 def test_hits_as_the_server_has_them(server, simhash, filled):
     """Fields, highlights and sort values are those of the caller's own search, and nothing of ours is beside them."""
     body = {
@@ -258,9 +293,15 @@ def test_arguments(server, simhash):
             simhash.search_distinct("news", {}, **options)
     with pytest.raises(TypeError, match="body must be a search"):
         simhash.search_distinct("news", "bridge")
+    with pytest.raises(InvalidInputError, match="aggs and aggregations"):
+        simhash.search_distinct("news", {"aggs": {}, "aggregations": {}})
+    with pytest.raises(InvalidInputError, match="sort by day has a format"):
+        simhash.search_distinct("news", {"sort": {"day": {"order": "asc", "format": "yyyy"}}})
     with pytest.raises(InvalidInputError, match="sort by _doc is another order"):
         simhash.search_distinct("news", {"sort": ["_doc"]})
     for wrong, message in (
+        ({"histogram": {"field": "step", "interval": 2, "offset": 1}}, "has 'offset'"),
+        ({"terms": {"field": "step", "size": "2"}}, "size of aggregation 'wrong' must be an int"),
         ({"avg": {"field": "step"}}, "cannot count groups: give one of terms"),
         ({"terms": {"field": "step", "missing": 1}}, "has 'missing', with which groups"),
         ({"terms": {"field": "step"}, "aggs": {"x": {"avg": {"field": "size"}}}}, "with nothing below it"),

@@ -58,9 +58,21 @@ def test_what_another_contains():
     assert found.kept == (2, 3)
     [group] = found.groups
     assert [each.position for each in group.dropped] == [0, 1]
-    assert group.dropped[0].contained >= 0.95
-    assert group.dropped[1].contained is None
-    assert found.to_dict()["groups"][0]["dropped"][1].keys() == {"position", "similarity"}
+    assert all(each.contained >= 0.95 for each in group.dropped)
+    [group] = distinct_texts(every[:2]).to_dict()["groups"]
+    assert group["dropped"][0].keys() == {"position", "similarity"}
+
+
+def test_what_a_contained_text_stood_for():
+    """It goes only where it is contained too; else it stays, and stands for what is near it."""
+    words = " ".join(texts(1)).split()
+    inner = " ".join(words)
+    more = inner + " one two three four five six"
+    outer = "Before it. " + inner + " " + " ".join(texts(1, seed=2))
+    assert distinct_texts([inner, more, outer], preset="similar").kept == (0, 2)
+    found = distinct_texts([inner, more, outer, more.upper()], preset="similar", contained=0.95)
+    assert found.kept == (1, 2)
+    assert [(group.kept, [each.position for each in group.dropped]) for group in found.groups] == [(1, [3]), (2, [0])]
 
 
 def test_chinese():
@@ -85,6 +97,8 @@ def test_arguments():
     ):
         with pytest.raises(TypeError, match=message):
             distinct_texts(wrong)
+    with pytest.raises(InvalidInputError, match="keep must return values that can be compared"):
+        distinct_texts(["a b c", "d e f"], keep=lambda text: None if text == "a b c" else 1)
     with pytest.raises(InvalidInputError, match="unknown preset 'exact'"):
         distinct_texts([], preset="exact")
     with pytest.raises(InvalidInputError, match="keep 'last' is not known"):

@@ -24,7 +24,7 @@ def test_the_mapping_is_asked_for_again_after_a_minute():
 
 def test_a_mapping_without_our_fields_is_refused():
     """With what to do."""
-    with pytest.raises(MappingError, match="backfill it"):
+    with pytest.raises(MappingError, match="fill them with setup"):
         look(Candidates([], mapping={"properties": {"body": {"type": "text"}}}))
 
 
