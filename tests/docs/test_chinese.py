@@ -19,18 +19,17 @@ PAGES = {
     "docs/glossary.md": "docs/zh/glossary.md",
 }
 TRANSLATED = pytest.mark.parametrize(("english", "chinese"), PAGES.items())
-MEASURED = "\n## Measured\n"  # for those who want it, and in English only
 
 
 def read(name):
-    return (ROOT / name).read_text(encoding="utf-8").partition(MEASURED)[0]
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def lines_of(name):
     """Return the words of each line of the shell examples, without comments; also of those that no test runs."""
     shown = [*blocks(name, "sh"), *re.findall(r"^ {4}(?=es-simhash ).*$", read(name), re.MULTILINE)]
     lines = [shlex.split(line, comments=True) for block in shown for line in block.splitlines()]
-    return [line for line in lines if line and line[0] != "python"]
+    return [line for line in lines if line]
 
 
 def named_in(name):

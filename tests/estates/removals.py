@@ -239,7 +239,7 @@ class Removals(Groups):
         return is_shown and each.place.index in plan.uuids and self._stands(plan, each.place.index)
 
     def _expected(self, plan: Planned, now: list[Seen]) -> list[tuple[tuple[Place, Place], str]]:
-        """Return what must become of each line of a plan, by docs/removal.md."""
+        """Return what must become of each line of a plan, by docs/removing.md."""
         there = {each.place for each in now}
         standing = {name for name in plan.uuids if self._stands(plan, name)}
         expected = []
