@@ -33,10 +33,10 @@ class DistinctMethods(SyncBase):
         Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
 
         Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
-        order is that of the search. A document without a group stands for itself. The hits of a page are read in one view of the
-        index. Documents that change their rank between two pages may be seen once more, or missed, as with any
-        ``search_after``; :meth:`search_distinct_pages` reads all pages in one view. Cost: the view, a search for the
-        hits, one for their groups, and one more for a later page; ``total`` and ``counts`` read every group.
+        order is that of the search. A document without a group stands for itself. The hits of a page are read in one
+        view of the index. Documents that change their rank between two pages may be seen once more, or missed, as with
+        any ``search_after``; :meth:`search_distinct_pages` reads all pages in one view. Cost: a search for the hits,
+        and one for their groups; a view for a later page; ``total`` and ``counts`` read every group.
 
         Args:
             index:
