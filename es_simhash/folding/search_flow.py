@@ -166,7 +166,7 @@ class _Reader:
     def full_page(self) -> Flow[DistinctPage]:
         """Return the next page, in a view."""
         page = yield from self.page()
-        return page or DistinctPage(())
+        return DistinctPage(()) if page is None else page
 
     def page(self) -> Flow[DistinctPage | None]:
         """

@@ -272,6 +272,16 @@ def test_a_place_of_another_search(simhash, filled):
         simhash.search_distinct(filled, {}, after=7)
 
 
+def test_a_page_without_hits_has_its_aggregations(server, simhash, filled):
+    """A filter of hits leaves the aggregations as they are."""
+    body = {"post_filter": {"term": {"colour": "none"}}, "aggs": {"ones": {"filter": {"match_all": {}}}}}
+    everything = fold(read_all(server, filled, {}), "group")
+    page = simhash.search_distinct(filled, body, counts="groups", total=True)
+    assert (len(page), page.after, page.total) == (0, None, 0)
+    assert page.aggregations["ones"]["doc_count"] == len(everything)
+    assert simhash.search_distinct(filled, body).aggregations["ones"]["doc_count"] == 400
+
+
 def test_what_cannot_be_folded(server, simhash):
     """Each is named, before anything is asked of the server."""
     for name in ("collapse", "from", "pit", "search_after", "rescore", "knn", "suggest", "size"):
