@@ -21,6 +21,7 @@ from es_simhash import AsyncSimHashClient
 from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
 from es_simhash.cli.agent_answers import MOST, Answer, Shown
 from es_simhash.cli.options import Target
+from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctOptions
@@ -276,9 +277,7 @@ async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any
     if found.unverified:
         head["unverified"] = found.unverified
     if found.plan is None and found.scheme is not None and "text" in asked:
-        from es_simhash.cli.commands.find import NoFingerprint  # noqa: PLC0415 -- of a command, and seldom needed
-
-        head["no_fingerprint"] = str(NoFingerprint.of(asked["text"], found.scheme))
+        head["no_fingerprint"] = str(UnfingerprintedText.of(asked["text"], found.scheme))
     if source is not False and total > shown.offset:
         found = await method(**asked, source=source, size=shown.offset + shown.limit)
     return Answer.page("near_dups", found, total, shown, head)

@@ -105,8 +105,7 @@ def count_groups(view: Searches, search: DistinctSearch, found: Mapping[str, Any
     Return the answers *found* to the aggregations, with groups instead of documents as their counts.
     Documents without a group are counted by the server's own aggregations, over them alone.
     """
-    query = search.body.get("query") or {"match_all": {}}
-    body = {**search.common, "size": 0, "query": _both(query, _without_group(search)), "track_total_hits": False}
+    body = {**search.common, "size": 0, "query": _both(search.query, _without_group(search)), "track_total_hits": False}
     alone = yield from read_view(view, {**body, "aggs": with_all_values(search.aggregations)})
     counted: dict[str, Any] = {}
     for name, each in search.aggregations.items():
@@ -114,19 +113,19 @@ def count_groups(view: Searches, search: DistinctSearch, found: Mapping[str, Any
         answer, rest = dict(found[name]), alone["aggregations"][name]
         if kind in ("terms", "histogram", "date_histogram"):
             source = {word: value for word, value in each[kind].items() if word in _SOURCE}
-            groups = yield from _count(view, search, query, {"value": {kind: source}})
+            groups = yield from _count(view, search, search.query, {"value": {kind: source}})
             others = {bucket["key"]: bucket["doc_count"] for bucket in _buckets(rest)}
             for bucket in _buckets(answer):
                 bucket["doc_count"] = _of_bucket(groups, bucket) + others.get(bucket["key"], 0)
             if kind == "terms":
                 _order(name, answer, each[kind])
         elif kind == "filter":
-            groups = yield from _count(view, search, _both(query, each[kind]), {})
+            groups = yield from _count(view, search, _both(search.query, each[kind]), {})
             answer["doc_count"] = groups[()] + rest["doc_count"]
         else:
             clauses = _clauses(kind, each[kind], answer)
             for bucket, other, clause in zip(_buckets(answer), _buckets(rest), clauses, strict=True):
-                groups = yield from _count(view, search, _both(query, clause), {})
+                groups = yield from _count(view, search, _both(search.query, clause), {})
                 bucket["doc_count"] = groups[()] + other["doc_count"]
         counted[name] = answer
     return counted

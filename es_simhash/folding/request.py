@@ -152,6 +152,14 @@ class DistinctSearch:
         return tuple(hit["sort"][: len(self._sort) + 2])
 
     @property
+    def query(self) -> Mapping[str, Any]:
+        return self.body.get("query") or {"match_all": {}}
+
+    @property
+    def _filters(self) -> list[Mapping[str, Any]]:
+        return [self.body["post_filter"]] if self.body.get("post_filter") else []
+
+    @property
     def common(self) -> dict[str, Any]:
         """What every request for this search has."""
         return {name: self.body[name] for name in ("runtime_mappings",) if name in self.body}
@@ -165,10 +173,9 @@ class DistinctSearch:
         shown = {name: self.body[name] for name in _SHOWN if name in self.body}
         if "query" in self.body:
             shown["query"] = self.body["query"]
-        filters = [self.body["post_filter"]] if self.body.get("post_filter") else []
         leave = {"must_not": [{"terms": {self.fields.group: left_out}}]} if left_out else {}
-        if filters or leave:
-            shown["post_filter"] = {"bool": {"filter": filters, **leave}}
+        if self._filters or leave:
+            shown["post_filter"] = {"bool": {"filter": self._filters, **leave}}
         if place.before is not None:
             shown["search_after"] = place.before
         doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
@@ -178,9 +185,7 @@ class DistinctSearch:
 
     def matching(self, *filters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the query for the hits that match *filters* too, with their scores."""
-        query = self.body.get("query") or {"match_all": {}}
-        others = [self.body["post_filter"]] if self.body.get("post_filter") else []
-        return {"bool": {"must": [query], "filter": [*others, *filters]}}
+        return {"bool": {"must": [self.query], "filter": [*self._filters, *filters]}}
 
     def clean(self, hit: Mapping[str, Any]) -> dict[str, Any]:
         """Return *hit* as the caller's own search would have it."""
@@ -220,11 +225,12 @@ class DistinctSearch:
             if digest != _digest(plain):
                 raise ValueError("another digest")
             asked, key, run, shown = json.loads(plain)
+            place = Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
         except (binascii.Error, ValueError, TypeError) as error:
             raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:
             raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
-        return Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
+        return place
 
 
 def _is_among(field: str, patterns: Iterable[Any]) -> bool:

@@ -53,7 +53,7 @@ def search_distinct(
     place = Place() if after is None else search.decode(after)
     yield from _check_grouped(context, search)
     if after is None and not (options.total or options.counts):
-        page = yield from _Reader(_Present(index), search, options, place).page()
+        page = yield from _Reader(Present(index), search, options, place).page()
         if page is not None:
             return page
     view = yield from _open(index)
@@ -122,7 +122,7 @@ def _open(index: Index) -> Flow[View]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
+class Present:
     """In place of a view: each search sees the index as it is then, so no page is read by two of them."""
 
     index: Index
@@ -193,7 +193,7 @@ class _Reader:
                 folded |= {group} if (group := self._group(hit)) is not None else set()
             if is_end:
                 break
-            if isinstance(self.view, _Present) and not self.has_more:
+            if isinstance(self.view, Present) and not self.has_more:
                 return None
             window *= 2
         yield from self._ask_folded(shown)

@@ -108,6 +108,7 @@ def distinct_texts(
 
     from es_simhash.groups.assign import Documents, Nodes, group_documents  # noqa: PLC0415 -- loads numpy
     from es_simhash.groups.content import TextStore  # noqa: PLC0415
+    from es_simhash.passages.contained import check_contained  # noqa: PLC0415
 
     every = list(check_items("texts", texts, of="texts"))
     for position, text in enumerate(every):
@@ -115,7 +116,7 @@ def distinct_texts(
             raise WrongTypeError(f"texts[{position}] must be a string, not {type(text).__name__} {shorten(text)}")
     chosen = get_preset(preset)
     order = _ranked(every, keep)
-    bound = None if contained is None else _check_contained(contained)
+    bound = None if contained is None else check_contained(contained)
     scheme = get_scheme(chosen.scheme)
     found = list(fingerprints((every[each] for each in order), scheme=scheme))
     places = np.array([place for place, each in enumerate(found) if each is not None], np.int64)
@@ -159,12 +160,6 @@ def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
     if check_choice("keep", keep, ("first", "longest")) == "longest":
         positions.sort(key=lambda each: -len(texts[each]))
     return positions
-
-
-def _check_contained(contained: float) -> float:
-    from es_simhash.passages.contained import check_contained  # noqa: PLC0415 -- loads numpy
-
-    return check_contained(contained)
 
 
 def _drop_contained(

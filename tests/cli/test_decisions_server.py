@@ -1,11 +1,11 @@
-"""The commands around decisions: plan, review, apply and history, on real servers."""
+"""The commands around decisions: plan, review, apply and history, on real servers; and what they refuse."""
 
 import json
 from html import unescape
 
 import pytest
 
-from tests.servers.command_line import NEAR, TEXT
+from tests.servers.command_line import NEAR, TEXT, failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
 
@@ -92,3 +92,39 @@ def test_what_was_not_approved_is_refused(run, news, server, tmp_path):
         assert f"{option} is for a PLAN in a file, and '{news}' is an INDEX" in result.stderr
     assert not archive.exists()
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan",),
+        ("plan", "INDEX", "--yes"),
+        ("plan", "INDEX", "--overwrite"),
+        ("plan", "INDEX", "--archive", "ARCHIVE"),
+        ("apply", "INDEX"),
+        ("apply", "INDEX", "--yes"),
+        ("apply", "PLAN", "--archive", "ARCHIVE", "--preset", "near"),
+        ("tag",),
+        ("tag", "INDEX", "--max-share", 1),
+        ("tag", "INDEX", "--archive", "ARCHIVE"),
+        ("reconcile", "INDEX", "--yes"),
+        ("reconcile", "INDEX", "--regroup", "--dry-run", "--yes"),
+        ("create", "INDEX", "--yes"),
+        ("create", "INDEX", "--existing", "--dry-run"),
+        ("pipeline", "INDEX", "-t", "body", "--dry-run"),
+    ],
+)
+def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
+    names = {"INDEX": index, "PLAN": tmp_path / "plan.jsonl", "ARCHIVE": tmp_path / "archive"}
+    result = run(*(names.get(each, each) for each in arguments))
+    assert result.exit_code == 2, result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"no plan", b'{"format": "es-simhash-plan", "version": 9}\n{}\n'])
+def test_a_plan_that_cannot_be_used(run, tmp_path, data):
+    plan = tmp_path / "plan"
+    plan.write_bytes(data)
+    line = failed(run("apply", plan, "--archive", tmp_path / "archive", "--yes"))
+    assert line.startswith(f"error: {plan}")
+    assert not (tmp_path / "archive").exists()

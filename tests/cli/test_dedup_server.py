@@ -343,42 +343,6 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     assert not archive.exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("plan",),
-        ("plan", "INDEX", "--yes"),
-        ("plan", "INDEX", "--overwrite"),
-        ("plan", "INDEX", "--archive", "ARCHIVE"),
-        ("apply", "INDEX"),
-        ("apply", "INDEX", "--yes"),
-        ("apply", "PLAN", "--archive", "ARCHIVE", "--preset", "near"),
-        ("tag",),
-        ("tag", "INDEX", "--max-share", 1),
-        ("tag", "INDEX", "--archive", "ARCHIVE"),
-        ("reconcile", "INDEX", "--yes"),
-        ("reconcile", "INDEX", "--regroup", "--dry-run", "--yes"),
-        ("create", "INDEX", "--yes"),
-        ("create", "INDEX", "--existing", "--dry-run"),
-        ("pipeline", "INDEX", "-t", "body", "--dry-run"),
-    ],
-)
-def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
-    names = {"INDEX": index, "PLAN": tmp_path / "plan.jsonl", "ARCHIVE": tmp_path / "archive"}
-    result = run(*(names.get(each, each) for each in arguments))
-    assert result.exit_code == 2, result.output
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("data", [b"", b"no plan", b'{"format": "es-simhash-plan", "version": 9}\n{}\n'])
-def test_a_plan_that_cannot_be_used(run, tmp_path, data):
-    plan = tmp_path / "plan"
-    plan.write_bytes(data)
-    line = failed(run("apply", plan, "--archive", tmp_path / "archive", "--yes"))
-    assert line.startswith(f"error: {plan}")
-    assert not (tmp_path / "archive").exists()
-
-
 def test_an_archive_is_never_written_over(run, grouped, tmp_path):
     """By no option that names a file; nor is a plan or an input, but by another plan that is asked to."""
     plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"

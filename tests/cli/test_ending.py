@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, get_scheme
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
-from es_simhash.cli.commands.find import NoFingerprint
 from es_simhash.cli.output import error, messages_as_json, note, warn
+from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.transport.protocol import were
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
@@ -115,7 +115,7 @@ def test_why_a_text_has_no_fingerprint(name):
     texts = {"": "empty", " \n\t": "blank", "… !": "no_letters", "\U0001f600": "no_letters"}
     texts |= {"的": "left_out", "カタカナ": "left_out", "the of and": "left_out"} if name == "keywords" else {}
     texts = {text: kind for text, kind in texts.items() if fingerprint(text, scheme=scheme) is None}
-    found = [NoFingerprint.of(text, scheme) for text in texts]
+    found = [UnfingerprintedText.of(text, scheme) for text in texts]
     assert [each.kind for each in found] == list(texts.values())
     assert len(texts) >= 4
     assert all(scheme.id in str(each) for each in found if each.kind == "left_out")

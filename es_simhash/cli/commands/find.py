@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -18,9 +17,9 @@ from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.records import Reader, Record, piped_text, read_text_argument
 from es_simhash.cli.tables import print_table, share_text
+from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.groups.settings_flow import target_of
-from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions, Verification
 from es_simhash.mapping.fields import read_text as read_document, text_or_none
@@ -28,39 +27,6 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import PRESETS
-
-_LEFT_OUT = {
-    "shingles": "characters",
-    "words": "characters",
-    "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class NoFingerprint:
-    """Why a text has no fingerprint, so that a lookup of it finds nothing; *scheme* is an id."""
-
-    kind: str
-    scheme: str
-
-    @classmethod
-    def of(cls, text: str, scheme: Scheme) -> NoFingerprint:
-        if not text.strip():
-            return cls("blank" if text else "empty", scheme.id)
-        if "boilerplate" in scheme.digests and fingerprint(text, scheme=scheme.without_boilerplate()) is not None:
-            return cls("template", scheme.id)
-        return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
-
-    def __str__(self) -> str:
-        left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
-        why = {
-            "empty": "is empty",
-            "blank": "is blank",
-            "no_letters": "has no letters and no digits",
-            "template": "is nothing but template text, which the boilerplate of the scheme leaves out",
-            "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
-        }
-        return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"
 
 
 def _preset_at(distance: int | None) -> str | None:
@@ -134,7 +100,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     if isinstance(found, NearDups):
         shown |= _to_dict(found)
         if isinstance(text, str) and found.plan is None and found.scheme is not None:
-            why = NoFingerprint.of(text, found.scheme)
+            why = UnfingerprintedText.of(text, found.scheme)
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
         shown["error"] = {"kind": kind_of(outcome), "message": for_shell(describe(outcome))}
@@ -243,7 +209,7 @@ def command(
             else:
                 found = connection.simhash.find_near_dups(index, content, fingerprint=fingerprint, **lookup)
             if content is not None and found.plan is None and found.scheme is not None:
-                why = NoFingerprint.of(content, found.scheme)
+                why = UnfingerprintedText.of(content, found.scheme)
                 warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):

@@ -17,8 +17,9 @@ from es_simhash.cli.records import read_text
 from es_simhash.cli.stopping import this_command
 from es_simhash.cli.tables import on_one_line, print_table
 from es_simhash.errors import InvalidInputError
-from es_simhash.folding.page import DistinctPage
+from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch
+from es_simhash.hashing.charikar import FINGERPRINT_BITS
 from es_simhash.mapping.fields import Fields, read_text as read_document
 
 _TEXT_WIDTH = 60
@@ -35,8 +36,8 @@ class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "group":
             return value
-        if not str(value).isdigit() or int(value) > 64:
-            self.fail("pass group, or a number of bits from 0 to 64", param, ctx)
+        if not str(value).isdigit() or int(value) > FINGERPRINT_BITS:
+            self.fail(f"pass group, or a number of bits from 0 to {FINGERPRINT_BITS}", param, ctx)
         return int(value)
 
 
@@ -131,10 +132,11 @@ def _read_body(path: str) -> dict[str, Any]:
 
 def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Mapping[str, Any]) -> DistinctPage:
     """Return the hits as the server ranks them, in the form of a page."""
-    from es_simhash.folding.page import DistinctHit  # noqa: PLC0415
+    from es_simhash.folding.counts_flow import read_view  # noqa: PLC0415 -- of one way, and slow to import
+    from es_simhash.folding.search_flow import Present  # noqa: PLC0415
 
     DistinctSearch(index, body, Fields(), "group")
-    answer = connection.client.search(index=index, body={**body, "size": how["size"]})
+    answer = connection.run(read_view(Present(index), {**body, "size": how["size"]}))
     return DistinctPage(tuple(map(DistinctHit, answer["hits"]["hits"])))
 
 
