@@ -3,8 +3,8 @@ Lists of texts without near-duplicates: 100 and 10,000 chunks of 1,000 character
 
     python bench/distinct_texts.py ../shared/data
 
-Chunks are cut from reuters21578 and xwlb_zh, and a fifth of them are copies of one before with other characters at the end.
-Prints the median and the least of five runs, in milliseconds.
+Chunks are cut from reuters21578 and xwlb_zh, and a fifth of them are copies of one before with other characters at the
+end. Prints the median and the least of five runs, in milliseconds.
 """
 
 from __future__ import annotations
