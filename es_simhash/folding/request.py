@@ -63,15 +63,15 @@ class DistinctOptions:
     def __post_init__(self) -> None:
         check_options(self)
         if self.by != "group" and (given := [name for name in ("total", "counts", "similar") if getattr(self, name)]):
-            raise InvalidInputError(f"{given[0]} counts by group: leave it out, or by")
+            raise InvalidInputError(f"{given[0]} counts groups: leave it out, or leave by out")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """
-    How far the hits of a search were read: to a run of hits that tie, of which *run* were read.
-    *key*: the sort values of the run; ``None`` at the beginning. *shown*: fingerprints of the hits that were shown,
-    where distances decide.
+    How far a search was read.
+    *key*: the sort values of the last hit that was read; ``None`` at the beginning. *run*: the hits with these sort
+    values that were read. *shown*: the fingerprints of the hits that were shown, where distances decide.
     """
 
     key: tuple[Any, ...] | None = None
@@ -209,7 +209,7 @@ class DistinctSearch:
         """Return *place* as a string from which :meth:`decode` of the same search reads it."""
         if len(place.shown) > MOST_SHOWN:
             raise InvalidInputError(
-                f"by distance no page goes on from more than {MOST_SHOWN:,} hits that were shown: narrow the query, or "
+                f"a page by distance remembers at most {MOST_SHOWN:,} hits, and more were shown: narrow the query, or "
                 "use search_distinct_pages"
             )
         plain = json.dumps([self._digest, place.key, place.run, place.shown])

@@ -116,14 +116,15 @@ def _open(index: Index) -> Flow[View]:
     view = yield from open_view(index, KEEP_ALIVE_SECONDS)
     if view is None:
         raise IncompleteSearchError(
-            "no point in time can be opened: a shard has no active copy, or this user has no right to one", reasons=()
+            "no point in time can be opened: see whether each shard has an active copy, and the user the right to it",
+            reasons=("no point in time",),
         )
     return view
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """In place of a view: each search sees the index as it is then, so no page is read by two of them."""
+    """Reads the index as it is, without a view. So only one search may read the hits of a page."""
 
     index: Index
 

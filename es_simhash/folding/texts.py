@@ -149,7 +149,7 @@ def distinct_texts(
 
 
 def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
-    """Return the positions of *texts*, the one that should rather stay first."""
+    """Return the positions of *texts*, the preferred text first."""
     positions = list(range(len(texts)))
     if callable(keep):
         worth = [keep(each) for each in texts]

@@ -295,7 +295,7 @@ def test_arguments(server, simhash):
         ({"size": 10_001}, "size 10001 is out of range"),
         ({"by": 65}, "by 65 is out of range"),
         ({"by": "story"}, "by 'story' is not known"),
-        ({"by": 3, "total": True}, "total counts by group"),
+        ({"by": 3, "total": True}, "total counts groups: leave it out"),
         ({"counts": "documents"}, "counts 'documents' is not known"),
         ({"similar": 100}, "similar 100 is out of range"),
     ):
