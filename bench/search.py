@@ -17,6 +17,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from statistics import median
 from typing import Any
 
@@ -27,7 +28,7 @@ from es_simhash.servers import embedded_server
 
 SHARDS = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
 RANKS = range(1, 50_001)
-WEIGHTS = [1 / rank for rank in RANKS]
+WEIGHTS = list(accumulate(1 / rank for rank in RANKS))
 
 
 def documents(count: int, index: str) -> Iterator[dict[str, Any]]:
@@ -38,7 +39,7 @@ def documents(count: int, index: str) -> Iterator[dict[str, Any]]:
         if left:
             left -= 1
         else:
-            body = " ".join(f"w{rank}" for rank in chance.choices(RANKS, WEIGHTS, k=30))
+            body = " ".join(f"w{rank}" for rank in chance.choices(RANKS, cum_weights=WEIGHTS, k=30))
             group, left = f"{number}", chance.randint(1, 8) if chance.random() < 0.09 else 0
         own = fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": group}
         if group != f"{number}":

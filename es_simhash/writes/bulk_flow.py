@@ -233,8 +233,11 @@ class Bulk:
         del self._asked[place]
 
     def _repeat(self, wave: Sequence[int]) -> Flow[None]:
-        patience = Patience()
+        patience, before = Patience(), len(wave)
         while waiting := self._waiting(wave):
+            if len(waiting) < before:  # a short queue takes a few operations at a time: no reason to give up
+                patience.renew()
+            before = len(waiting)
             if not self._changed:
                 if patience.is_spent:
                     return
@@ -310,9 +313,10 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
 def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     """
     Carry *operations* out and return their outcomes, in order.
-    Operations that the server refuses for load (429, 502, 503, 504) are sent again with growing waits. A request that
-    is too large (413), or that one operation breaks the rules for, is halved until that one is alone. Any other refusal
-    is an outcome. A request that fails as a whole for another reason raises the client's exception.
+    Operations that the server refuses for load (429, 502, 503, 504) are sent again, with waits that grow while it
+    takes none of them. A request that is too large (413), or that one operation breaks the rules for, is halved until
+    that one is alone. Any other refusal is an outcome. A request that fails as a whole for another reason raises the
+    client's exception.
     """
     if not operations:
         return []
