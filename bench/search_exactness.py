@@ -90,8 +90,12 @@ def fold(hits: list[dict[str, Any]], by: Any) -> list[dict[str, Any]]:
 
 def check(client: Any, simhash: SimHashClient, body: dict[str, Any], chance: random.Random) -> Counter[str]:
     sort = body.get("sort") or [{"_score": "desc"}]
-    ties = [{FINGERPRINT: "asc"}, {"_seq_no": "asc"}]
-    asked = {**body, "sort": [*(sort if isinstance(sort, list) else [sort]), *ties], "size": 10_000, "_source": ["n"]}
+    asked = {
+        **body,
+        "sort": [*(sort if isinstance(sort, list) else [sort]), {"_seq_no": "asc"}],
+        "size": 10_000,
+        "_source": ["n"],
+    }
     hits = client.search(index="exact", body={**asked, "docvalue_fields": [GROUP, FINGERPRINT]})["hits"]["hits"]
     keys = {hit["_id"]: hit["sort"] for hit in hits}
     by, size = chance.choice(["group", "group", 0, 3, 10]), chance.choice([5, 10, 50, 200])

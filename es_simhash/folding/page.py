@@ -45,7 +45,7 @@ class DistinctHit:
         group:
             Its group; ``None`` if it never was grouped.
         similar_count:
-            How many more matching documents its group has; ``None`` where distances decide, not groups.
+            How many more matching documents its group has; ``None`` where distances decide, or with ``similar=None``.
         similar:
             The first of these, in the order of the search, as many as were asked for.
     """

@@ -6,10 +6,11 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Literal
 
 from es_simhash.arguments import Count, check_choice, check_object, check_options, check_sendable, option
@@ -27,6 +28,13 @@ _QUERY = ("query", "post_filter", "runtime_mappings")
 _SHOWN = ("_source", "fields", "highlight", "track_scores")
 _AGGREGATIONS = ("aggs", "aggregations")
 _NO_ORDER = ("_doc", "_shard_doc")
+
+
+class _Similar(Count):
+    """A number, or ``None``."""
+
+    def __call__(self, name: str, value: Any) -> Any:
+        return value if value is None else super().__call__(name, value)
 
 
 def _check_by(name: str, value: Any) -> Any:
@@ -51,14 +59,15 @@ class DistinctOptions:
             documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
             filter and filters. By default they count documents, as the server does.
         similar:
-            How many of the documents that were folded into a hit are returned with it, best first, 0 to 99.
+            How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
+            ``None`` they are not counted either, which saves a first page the second of its two requests.
     """
 
     by: Literal["group"] | int = option("group", _check_by)
     size: int = option(10, Count(1, LARGEST_PAGE), "N", "Show at most N hits.")
     total: bool = False
     counts: Literal["groups"] | None = option(None, lambda name, value: check_choice(name, value, ("groups", None)))
-    similar: int = option(0, Count(0, 99), "N", "Show N of the documents that each hit stands for.")
+    similar: int | None = option(0, _Similar(0, 99), "N", "Show N of the documents that each hit stands for.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -82,11 +91,6 @@ class Place:
     def before(self) -> list[Any] | None:
         """Sort values after which the run begins: the last of them is a sequence number."""
         return None if self.key is None else [*self.key[:-1], self.key[-1] - 1]
-
-    def behind(self, hit: Mapping[str, Any], key: tuple[Any, ...]) -> Place:
-        """Return the place behind *hit*, which has the sort values *key*."""
-        run = (*self.run, identity(hit)) if key == self.key else (identity(hit),)
-        return replace(self, key=key, run=run)
 
 
 def identity(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
@@ -144,12 +148,20 @@ class DistinctSearch:
         The caller's order, and then one that stays the same from view to view.
         Sequence numbers are unique within a shard, so what still ties is in different shards: see :class:`Place`.
         """
-        ties = {"order": "asc", "unmapped_type": "keyword"}
-        return [*self._sort, {self.fields.fingerprint: ties}, {"_seq_no": "asc"}]
+        return [*self._sort, {"_seq_no": "asc"}]
 
     def key(self, hit: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the sort values of *hit*, without what Elasticsearch adds in a view."""
-        return tuple(hit["sort"][: len(self._sort) + 2])
+        return tuple(hit["sort"][: len(self._sort) + 1])
+
+    def behind(self, place: Place, hits: Sequence[Mapping[str, Any]]) -> Place:
+        """Return the place behind *hits*, which were read from *place* on."""
+        if not hits:
+            return place
+        key = self.key(hits[-1])
+        run = [identity(hit) for hit in takewhile(lambda hit: self.key(hit) == key, reversed(hits))]
+        before = place.run if place.key == key and len(run) == len(hits) else ()
+        return Place(key, (*before, *reversed(run)), place.shown)
 
     @property
     def query(self) -> Mapping[str, Any]:
@@ -168,8 +180,8 @@ class DistinctSearch:
     def aggregations(self) -> Mapping[str, Any]:
         return next((self.body[name] for name in _AGGREGATIONS if self.body.get(name)), {})
 
-    def hits_body(self, place: Place, size: int, left_out: list[str]) -> dict[str, Any]:
-        """Return the request for *size* hits behind *place*, without those of the groups *left_out*."""
+    def hits_body(self, place: Place, size: int, left_out: list[str], values: list[str]) -> dict[str, Any]:
+        """Return the request for *size* hits behind *place*, without the groups *left_out*, with our *values*."""
         shown = {name: self.body[name] for name in _SHOWN if name in self.body}
         if "query" in self.body:
             shown["query"] = self.body["query"]
@@ -178,10 +190,9 @@ class DistinctSearch:
             shown["post_filter"] = {"bool": {"filter": self._filters, **leave}}
         if place.before is not None:
             shown["search_after"] = place.before
-        doc_values = {"docvalue_fields": [self.fields.group, self.fields.fingerprint]}
         # Without a count OpenSearch leaves shards out by their least and largest values, and so loses hits.
         counts = {} if next(iter(self._sort[0])) != "_score" else {"track_total_hits": False}
-        return {**self.common, **shown, **doc_values, "sort": self.sort, "size": size, **counts}
+        return {**self.common, **shown, "docvalue_fields": values, "sort": self.sort, "size": size, **counts}
 
     def matching(self, *filters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the query for the hits that match *filters* too, with their scores."""
@@ -189,16 +200,20 @@ class DistinctSearch:
 
     def clean(self, hit: Mapping[str, Any]) -> dict[str, Any]:
         """Return *hit* as the caller's own search would have it."""
-        wanted = self.body.get("fields") or ()
-        names = [each.get("field") if isinstance(each, Mapping) else each for each in wanted]
-        ours = {each for each in (self.fields.group, self.fields.fingerprint) if not _is_among(each, names)}
-        fields = {name: values for name, values in (hit.get("fields") or {}).items() if name not in ours}
+        fields = {name: values for name, values in (hit.get("fields") or {}).items() if name not in self._ours}
         cleaned = {name: value for name, value in hit.items() if name not in ("fields", "sort")}
         if fields:
             cleaned["fields"] = fields
         if self.body.get("sort"):
             cleaned["sort"] = hit["sort"][: len(self._sort)]
         return cleaned
+
+    @cached_property
+    def _ours(self) -> set[str]:
+        """Fields that the caller did not ask for."""
+        wanted = self.body.get("fields") or ()
+        names = [each.get("field") if isinstance(each, Mapping) else each for each in wanted]
+        return {each for each in (self.fields.group, self.fields.fingerprint) if not _is_among(each, names)}
 
     @property
     def _digest(self) -> str:

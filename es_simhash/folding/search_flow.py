@@ -37,6 +37,8 @@ from es_simhash.transport.protocol import Call, Emit, Flow, Index, check_index
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
 _LARGEST_WINDOW = 5_000
+# A first page is one search of a few more hits than it shows, or else one of many more, or else several in a view.
+_WIDER = 5
 _LEFT_OUT = 10_000
 
 Hit = Mapping[str, Any]
@@ -47,15 +49,16 @@ def search_distinct(
 ) -> Flow[DistinctPage]:
     """
     Return one page. Cost: one search for its hits, and one for the number of documents in their groups. A view is
-    opened for a later page, for what is counted, and where the first search does not fill the page.
+    opened for a later page, for what is counted, and where no single search fills the page.
     """
     search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
     yield from _check_grouped(context, search)
     if after is None and not (options.total or options.counts):
-        page = yield from _Reader(Present(index), search, options, place).page()
-        if page is not None:
-            return page
+        for wider in (1, _WIDER):
+            page = yield from _Reader(Present(index), search, options, place).page(wider)
+            if page is not None:
+                return page
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, place)
@@ -169,33 +172,34 @@ class _Reader:
         page = yield from self.page()
         return DistinctPage(()) if page is None else page
 
-    def page(self) -> Flow[DistinctPage | None]:
+    def page(self, wider: int = 1) -> Flow[DistinctPage | None]:
         """
         Return the next page; it is full unless the search has no more distinct hits.
         ``None`` without a view, if one search does not fill it.
         """
         size = self.options.size
         shown: list[Hit] = []
-        window = size + 1 + size // 2
+        window = wider * (2 * size + 4)
         folded: set[str] = set()
         self.has_more = False
-        while not self.has_more:
+        while True:
             found, is_end = yield from self._read(min(window, _LARGEST_WINDOW), folded)
             yield from self._ask_unknown(found)
+            read = 0
             for hit in found:
-                is_new = self._is_new(hit)
-                if is_new and len(shown) == size:
-                    self.has_more = True
-                    break
-                if is_new:
+                if self._is_new(hit):
+                    if len(shown) == size:
+                        self.has_more = True
+                        break
                     self._note(hit)
                     shown.append(hit)
-                self.place = self.place.behind(hit, self.search.key(hit))
-                folded |= {group} if (group := self._group(hit)) is not None else set()
-            if is_end:
+                read += 1
+            self.place = self.search.behind(self.place, found[:read])
+            if is_end or self.has_more:
                 break
-            if isinstance(self.view, Present) and not self.has_more:
+            if isinstance(self.view, Present):
                 return None
+            folded |= {group for hit in found if (group := self._group(hit)) is not None}
             window *= 2
         yield from self._ask_folded(shown)
         hits = tuple(map(self._result, shown))
@@ -213,7 +217,7 @@ class _Reader:
         leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
         skipped = set(self.place.run)
         while True:
-            body = self.search.hits_body(self.place, size + len(skipped), leave)
+            body = self.search.hits_body(self.place, size + len(skipped), leave, self._values)
             if self._is_first and (aggregations := self.search.aggregations):
                 body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
             try:
@@ -230,11 +234,24 @@ class _Reader:
                 self._aggregations = yield from count_groups(self.view, self.search, self._aggregations)
             self._is_first = False
         found = answer["hits"]["hits"]
-        return [hit for hit in found if identity(hit) not in skipped], len(found) < size + len(skipped)
+        # What ties may come in another order now: the groups of what was read were shown.
+        again = [hit for hit in found if identity(hit) in skipped]
+        self._shown |= {group for hit in again if (group := self._group(hit)) is not None}
+        new = [hit for hit in found if identity(hit) not in skipped] if again else found
+        return new, len(found) < size + len(skipped)
+
+    @property
+    def _values(self) -> list[str]:
+        """Fields of ours that each hit has to have."""
+        fields, by_group = self.search.fields, self.search.by == "group"
+        shown = [] if by_group and not self.options.similar else [fields.fingerprint]
+        return [fields.group, *shown] if by_group else shown
 
     def _group(self, hit: Hit) -> str | None:
-        values = (hit.get("fields") or {}).get(self.search.fields.group) or [None]
-        return values[0] if self.search.by == "group" else None
+        if self.search.by != "group":
+            return None
+        values = hit.get("fields", {}).get(self.search.fields.group)
+        return values[0] if values else None
 
     def _fingerprint(self, hit: Hit) -> int | None:
         values = (hit.get("fields") or {}).get(self.search.fields.fingerprint)
@@ -251,10 +268,9 @@ class _Reader:
         return group is None or group not in self._shown
 
     def _note(self, hit: Hit) -> None:
-        group, fingerprint = self._group(hit), self._fingerprint(hit)
-        if group is not None:
+        if (group := self._group(hit)) is not None:
             self._shown.add(group)
-        if self.search.by != "group" and fingerprint is not None:
+        elif self.search.by != "group" and (fingerprint := self._fingerprint(hit)) is not None:
             self._fingerprints.append(fingerprint)
 
     def _ask_unknown(self, hits: Sequence[Hit]) -> Flow[None]:
@@ -265,7 +281,7 @@ class _Reader:
         for hit in hits:
             if (group := self._group(hit)) is not None and group not in self._shown:
                 first.setdefault(group, hit)
-        yield from self._ask([each for each in first if each not in self._known])
+        yield from self._ask([each for each in first if each not in self._known], (self.options.similar or 0) + 1)
         for group, hit in first.items():
             best = self._known[group].first[0] if group in self._known else hit
             is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
@@ -274,31 +290,35 @@ class _Reader:
 
     def _ask_folded(self, shown: Sequence[Hit]) -> Flow[None]:
         groups = [group for hit in shown if (group := self._group(hit)) is not None]
-        yield from self._ask([each for each in groups if each not in self._known])
+        if (similar := self.options.similar) is not None:
+            yield from self._ask([each for each in groups if each not in self._known], similar and similar + 1)
 
-    def _ask(self, groups: Sequence[str]) -> Flow[None]:
-        """Note how many matching documents each of *groups* has, and the first of them."""
+    def _ask(self, groups: Sequence[str], size: int) -> Flow[None]:
+        """Note how many matching documents each of *groups* has, and the first *size* of them."""
         name = self.search.fields.group
+        first = {
+            "size": size,
+            "sort": self.search.sort,
+            "_source": False,
+            "docvalue_fields": [self.search.fields.fingerprint],
+        }
+        below = {"aggs": {"first": {"top_hits": first}}} if size else {}
         for begin in range(0, len(groups), _GROUPS):
             part = groups[begin : begin + _GROUPS]
-            first = {
-                "size": self.options.similar + 1,
-                "sort": self.search.sort,
-                "_source": False,
-                "docvalue_fields": [self.search.fields.fingerprint],
-            }
-            terms = {"terms": {"field": name, "size": len(part)}, "aggs": {"first": {"top_hits": first}}}
+            # By the values, not by ordinals of all groups, which each refresh makes anew.
+            terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
             query = self.search.matching({"terms": {name: part}})
             body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
             answer = yield from read_view(self.view, {**body, "track_total_hits": False})
             for bucket in answer["aggregations"]["groups"]["buckets"]:
-                self._known[bucket["key"]] = _Folded(bucket["doc_count"], bucket["first"]["hits"]["hits"])
+                found = bucket["first"]["hits"]["hits"] if size else ()
+                self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
 
     def _result(self, hit: Hit) -> DistinctHit:
         group = self._group(hit)
         cleaned = self.search.clean(hit)
-        if self.search.by != "group":
-            return DistinctHit(cleaned)
+        if self.search.by != "group" or self.options.similar is None:
+            return DistinctHit(cleaned, group)
         folded = self._known.get(group) if group is not None else None
         if folded is None:
             return DistinctHit(cleaned, group, 0)

@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, hamming_distance
+from es_simhash import InvalidInputError, MappingError, fingerprint_fields, hamming_distance
 from tests.servers.command_line import failed
-from tests.servers.support import WORDS, put, texts
+from tests.servers.support import ONE_SHARD, WORDS, put, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 GROUP, FINGERPRINT = "simhash.group", "simhash.fingerprint"
-TIES = [{FINGERPRINT: {"order": "asc", "unmapped_type": "keyword"}}, {"_seq_no": "asc"}]
+TIES = [{"_seq_no": "asc"}]
 AGGREGATIONS = {
     "colours": {"terms": {"field": "colour", "size": 2}},
     "flags": {"terms": {"field": "flag", "order": {"_key": "asc"}}},
@@ -241,6 +241,47 @@ def test_a_group_of_thousands_takes_few_requests(server, simhash, index, sync_si
     assert (len(last), last.after) == (1, None)
 
 
+def searches_of(server, index):
+    return server.request("GET", f"/{index}/_stats/search")["_all"]["total"]["search"]["query_total"]
+
+
+def test_how_many_requests_a_first_page_takes(server, simhash, index, sync_simhash):
+    """One that counts nothing, and one more for what its groups have; the same with sixty copies at the top."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    copies = [{"_id": f"c{number:02d}", "body": "one two three four five six seven", "n": 0} for number in range(60)]
+    others = [
+        {"_id": f"o{number:02d}", "body": f"{word} and nothing else of its kind {word}", "n": 1}
+        for number, word in enumerate(WORDS[:20])
+    ]
+    list(sync_simhash.ingest(index, copies + others, max_distance=3, verify=False))
+    server.request("POST", f"/{index}/_refresh")
+    for body, least in (({"sort": "n"}, 2), ({"sort": {"n": "desc"}}, 1)):
+        for similar, more in ((None, 0), (0, 1), (2, 1)):
+            before = searches_of(server, index)
+            assert len(simhash.search_distinct(index, body, similar=similar)) == 10
+            assert searches_of(server, index) - before == least + more
+    first = simhash.search_distinct(index, {"sort": "n"}, similar=2)[0]
+    assert (first.similar_count, [each.distance for each in first.similar]) == (59, [0, 0])
+    assert simhash.search_distinct(index, {"sort": "n"}, similar=None)[0].similar_count is None
+
+
+def test_twins_in_two_indices(server, simhash, index, sync_simhash):
+    """Copies with the same sequence numbers, two in each group: shown once, however they tie."""
+    chance = random.Random(8)
+    marks = [fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": f"g{n}"} for n in range(40)]
+    for number in range(2):
+        name = f"{index}-{number}"
+        sync_simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        list(sync_simhash.ingest(name, [{"_id": f"{number}-first", "body": "records the grouping"}]))
+        put(server, name, [{"_id": f"{number}-{n}", "body": "", "simhash": mark} for n, mark in enumerate(marks)])
+    query = {"query": {"prefix": {"simhash.group": "g"}}}
+    for size in (1, 3):
+        for by in ("group", 3):
+            pages = read_pages(simhash, f"{index}-*", query, size=size, by=by)
+            shown = [hit.id[2:] for page in pages for hit in page]
+            assert sorted(shown, key=int) == [str(n) for n in range(40)]
+
+
 def test_an_alias_with_a_filter_and_an_index_without_groups(server, simhash, filled, sync_simhash):
     alias = f"{filled}-red"
     action = {"add": {"index": filled, "alias": alias, "filter": {"term": {"colour": "r"}}}}
@@ -340,8 +381,9 @@ def test_the_command(run, server, filled, tmp_path):
     assert "10 distinct hits" in table.stdout
     assert " stands for " in table.stdout
     again = shlex.split(table.stderr.partition("there are more: es-simhash ")[2])
-    assert again[-1] == shown["after"]
     assert run(*again).stderr.count("--after") == 1
+    following = json.loads(run(*again, "--json").stdout)["hits"]
+    assert [each["_id"] for each in following] == [hit["_id"] for hit in wanted[10:20]]
     assert "10 hits" in run("search", filled, words).stdout
     query = tmp_path / "query.json"
     query.write_text(json.dumps({"query": {"term": {"step": 1}}, "sort": "day"}), encoding="utf-8")

@@ -27,7 +27,7 @@ class AsyncDistinctMethods(AsyncBase):
         size: int = 10,
         total: bool = False,
         counts: Literal["groups"] | None = None,
-        similar: int = 0,
+        similar: int | None = 0,
     ) -> DistinctPage:
         """
         Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
@@ -59,7 +59,8 @@ class AsyncDistinctMethods(AsyncBase):
                 documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
                 filter and filters. By default they count documents, as the server does.
             similar:
-                How many of the documents that were folded into a hit are returned with it, best first, 0 to 99.
+                How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
+                ``None`` they are not counted either, which saves a first page the second of its two requests.
 
         Raises:
             InvalidInputError: If *body* has what cannot be folded exactly, or *after* is of another search.
@@ -80,7 +81,7 @@ class AsyncDistinctMethods(AsyncBase):
         size: int = 10,
         total: bool = False,
         counts: Literal["groups"] | None = None,
-        similar: int = 0,
+        similar: int | None = 0,
     ) -> AsyncGenerator[DistinctPage, None]:
         """
         Yield every page that :meth:`search_distinct` would return, read in one view of the index.
