@@ -96,7 +96,7 @@ def test_the_glossary_has_the_same_terms():
 
 
 def test_a_page_that_is_translated_in_part_has_nothing_of_its_own():
-    """Each example stands on the English page, in this order; the commands and options stand there or in the reference."""
+    """Its examples stand on the English page, in this order; its commands and options in the reference."""
     left = iter(blocks("docs/dedup.md", "python"))
     for translated in blocks(PART_OF_A_PAGE, "python"):
         assert any(one == two for one, two in (trees(code, translated) for code in left)), translated
