@@ -227,7 +227,7 @@ def _candidates(fingerprint: int, max_distance: int, documents: int, prefix: str
     if plan.is_scan:
         raise InvalidInputError(
             f"max_distance {max_distance} needs more than the {_MOST_BAR_TERMS:,} block terms that a query bar takes: "
-            "give a smaller one, or use Dev Tools text or ES|QL"
+            "give a smaller one, or use Dev Tools text, ES|QL, or a field with the distance"
         )
     return block_condition(fingerprint, plan, prefix=prefix)
 

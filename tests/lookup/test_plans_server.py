@@ -311,8 +311,9 @@ def test_the_console_text_of_a_stored_document_works(server, index, simhash, tmp
         arguments = ["query", "--id", "00006", "--index", index, "--url", server.url, "--max-distance", max_distance]
         command = [sys.executable, "-m", "es_simhash", *map(str, arguments), "--console", "--no-scripts"]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        line, _, body = printed.partition("\n")[2].partition("\n")
-        assert line == f"GET {index}/_search"
+        comments, line, body = printed.partition(f"GET {index}/_search\n")
+        assert line
+        assert all(each.startswith("# ") for each in comments.splitlines())
         hits = server.request("POST", f"/{index}/_search", json.loads(body))["hits"]["hits"]
         found = rescore(hits, fingerprints[6], max_distance=max_distance)
         assert [(each.distance, each.id) for each in found] == truth(fingerprints, fingerprints[6], max_distance)
