@@ -162,6 +162,13 @@ def test_dedup(server):
         server.remove("news")
 
 
+def test_dedup_in_chinese(server):
+    """What the examples print, and one hit for each group."""
+    with ran("docs/zh/dedup.md", server) as namespace:
+        assert [hit["_id"] for hit in namespace["hits"]["hits"]["hits"]] == ["a"]
+        assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
+
+
 def test_kibana():
     """Each block of commands prints the block of text below it, if there is one, and nothing else."""
     text = (ROOT / "docs/kibana.md").read_text(encoding="utf-8")
