@@ -183,7 +183,8 @@ def build_query_bar(
         fingerprint:
             Unsigned 64-bit SimHash to look up.
         max_distance:
-            Largest distance of a near-duplicate that is not lost, in bits, inclusive.
+            Largest distance of a near-duplicate that is not lost, in bits, inclusive. No index is asked: give the
+            distance that yours records.
         documents:
             Number of fingerprinted documents in the index; the cheapest plan depends on it.
         prefix:

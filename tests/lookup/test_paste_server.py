@@ -176,7 +176,7 @@ def test_the_pasted_search_goes_as_far_as_the_index_records(server, run, recorde
     comments, hits = in_dev_tools(server, done.stdout)
     assert comments[0].startswith('candidates of document "00021", fingerprint ')
     assert "; within 12 bits, as the index records; " in comments[0]
-    assert f"es-simhash find {index} leaves out what has a similarity below 0.7" in comments[1]
+    assert f"es-simhash find {index} drops what has a similarity below 0.7" in comments[1]
     assert comments[2] == 'the document "00021" itself is left out'
     assert {hit["_id"]: hit["_source"] for hit in hits}.items() >= {
         id_: {"body": f"text {int(id_)}"} for id_ in near

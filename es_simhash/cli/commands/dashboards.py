@@ -25,9 +25,9 @@ _ADVICE = {
 
 
 @options.manual(
-    "es-simhash dashboards news --time-field published_at --source-field agency --text-field body > pack.ndjson",
+    "es-simhash dashboards news --time-field published --source-field agency --text-field body --check > pack.ndjson",
     "es-simhash dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
-    "es-simhash dashboards news --time-field published_at --product kibana > pack.ndjson",
+    "es-simhash dashboards news --time-field published --product kibana --check > pack.ndjson",
 )
 @click.argument("index")
 @options.time_field
@@ -51,7 +51,8 @@ def command(index: str, product: str, target: Target, *, check: bool, as_json: b
     Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.
 
     The pack has a data view of INDEX, saved searches, charts, and two dashboards: all near-duplicates, and one group.
-    Import the file under Saved objects, or with POST /api/saved_objects/_import. INDEX may be a name, an alias, a data
+    Import the file under Saved objects, or with POST /api/saved_objects/_import, whose successCount must be the number
+    of lines: the status 200 does not tell. INDEX may be a name, an alias, a data
     stream, a pattern, or several of them separated by commas.
     """
     del as_json  # the pack is JSON anyway, and messages look at the command line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -86,8 +87,8 @@ def _check_form(
 
 @options.manual(
     'es-simhash query "the quick brown fox" --max-distance 8',
+    "es-simhash query --id 4711 --console --index news --source title,url",
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
-    "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
     'es-simhash query "the quick brown fox" --esql --index news',
     "es-simhash query --tool --index news",
@@ -136,7 +137,7 @@ def _check_form(
 @click.option(
     "--index",
     metavar="NAME",
-    help="The index, as in other commands. Default: no server is asked, and the text to paste names my-index.",
+    help="Name of the index. Default: no server is asked, and the text to paste names my-index.",
 )
 @options.scheme
 @options.target
@@ -290,9 +291,9 @@ class _Wanted:
         """What else to know of the hits, where ES|QL and a search say the same."""
         found = []
         if (rule := self.known.rule) is not None:
+            command = f"es-simhash find {shlex.quote(self.name)}"
             found.append(
-                f"the index also compares texts: es-simhash find {self.name} leaves out what has a similarity below "
-                f"{rule.similarity:g}"
+                f"the index also compares texts: {command} drops what has a similarity below {rule.similarity:g}"
             )
         if self.id is not None and self.known.fingerprint is not None:
             found.append(f"the document {to_json(self.id)} itself is left out")
