@@ -335,9 +335,7 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
     elif form in _BARS:
         text = build_query_bar(form, fingerprint=fingerprint, **shared)
         itself = "" if wanted.id is None else ", and the document itself"
-        note(
-            f"the text shows candidates: all near-duplicates {wanted.limit}; and documents that are farther away{itself}"
-        )
+        note(f"the text shows candidates: all near-duplicates {wanted.limit}; and documents farther away{itself}")
         for said in replace(wanted, id=None).remarks:
             note(said)
         print_text(text)
