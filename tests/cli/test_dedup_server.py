@@ -184,7 +184,7 @@ def test_only_a_summary(run, grouped, tmp_path):
     assert run("tag", grouped, "--quiet").stdout.startswith("2 duplicates found")
     assert lines(run("tag", grouped, "--quiet", "--json")) == [{"duplicates": 2, "untagged": 0, "kept": {}}]
     assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {archive}\n")
-    assert "2 would be restored, and the group fields of others" in run("restore", archive, "--dry-run").stdout
+    assert "2 would be restored; then their groups are put right" in run("restore", archive, "--dry-run").stdout
     assert run("restore", archive).exit_code == 0
     archive.unlink()
     [done] = lines(run(*command, "--yes", "--json"))
