@@ -100,6 +100,11 @@ def test_decisions_are_not_forgotten(run, news, server, tmp_path):
     assert sorted(read_all(server, news)) == ["a"]
 
 
+def test_help_shows_how_a_plan_is_approved(run):
+    for option in ("--decisions", "--sha256"):
+        assert f"\n  {option} " in run("apply", "--help").stdout
+
+
 def test_what_was_decided_is_not_planned_again(run, news, tmp_path):
     """It is counted by the plan, and in its review; a file that cannot be used is refused, and makes no plan."""
     plan, second = tmp_path / "removal.jsonl", tmp_path / "second.jsonl"
