@@ -260,8 +260,10 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
 def test_a_document_without_a_text_lacks_nothing(run, server, plain, simhash, tmp_path):
     """Neither one without the field nor an empty text: setup, check, doctor, plan and find agree, before and after."""
     put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
-    assert simhash.setup(plain, text_field="body", dry_run=True).missing == 26
-    assert "would give up to 26 documents a first fingerprint" in run("setup", plain, "-t", "body").stdout
+    # Elasticsearch takes an empty text for one, and OpenSearch does not.
+    missing = simhash.setup(plain, text_field="body", dry_run=True).missing
+    assert 24 <= missing <= 26
+    assert f"would give up to {missing} documents a first fingerprint" in run("setup", plain, "-t", "body").stdout
     done = run("setup", plain, "-t", "body", "--yes")
     assert "27 compared, 24 got their first fingerprint" in done.stdout
     path = tmp_path / "plan"
@@ -306,9 +308,8 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
     pytest.importorskip("vl_convert")
     page, plan = tmp_path / "page.html", tmp_path / "plan"
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
-    first = run("groups", plain)
-    assert f"run es-simhash backfill {plain}\n" in first.stderr
-    assert f"{plain} was never grouped; run es-simhash setup {plain} --yes" in first.stderr
+    assert f"no lookup finds them; run es-simhash backfill {plain}\n" in run("find", plain, "--id", "0a").stderr
+    failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX --yes")
     assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
     commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
     for command in commands:
@@ -338,7 +339,7 @@ def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
 
 def test_a_text_field_that_is_not_there(run, plain):
     """The fields that are mapped as text are named."""
-    failed(run("setup", plain, "-t", "bodi"), "no document of index", "'bodi'", "(mapped as text: body)")
+    failed(run("setup", plain, "-t", "bodi"), f"no document of {plain!r} has a field", "'bodi'", "(mapped as text: body)")
 
 
 def test_an_index_is_no_template(run, plain):

@@ -88,16 +88,12 @@ class Counts:
         return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
 
 
-def command_for(index: str, prefix: str, *words: str) -> str:
-    return shlex.join(
-        ["es-simhash", words[0], index, *words[1:], *([] if prefix == DEFAULT_PREFIX else ["--prefix", prefix])]
-    )
-
-
 def _way_on(connection: Connection, index: str) -> str:
     """Return the command that fills and groups what is left of *index*."""
     is_grouped = any(target_of(own) is not None for own in connection.settings(index).values())
-    return command_for(index, connection.prefix, *(("setup", "--yes") if is_grouped else ("backfill",)))
+    words = ["setup", index, "--yes"] if is_grouped else ["backfill", index]
+    more = [] if connection.prefix == DEFAULT_PREFIX else ["--prefix", connection.prefix]
+    return shlex.join(["es-simhash", *words, *more])
 
 
 def warn_of_lacking(

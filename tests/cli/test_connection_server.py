@@ -61,13 +61,13 @@ def test_an_index_that_is_not_there(run, news):
     failed(run("find", "zzzz", TEXT), "check the name, or create the index")
 
 
-def test_the_other_product(server):
+def test_the_other_product(server, news):
     """Elasticsearch's own client against OpenSearch: the last line of the error says which client to pass."""
     if server.product != "opensearch":
         pytest.skip("about OpenSearch")
     library = pytest.importorskip("elasticsearch")
     with library.Elasticsearch(server.url) as client, pytest.raises(Exception) as failure:  # noqa: PT011 -- theirs
-        SimHashClient(client).check("news")
+        SimHashClient(client).find_near_dups(news, TEXT)
     assert "pass an opensearchpy client" in failure.value.__notes__[-1]
 
 

@@ -383,7 +383,7 @@ def test_the_command(run, server, filled, tmp_path):
     assert f"10 distinct hits of {len(wanted):,}\n" in run("search", filled, words, "--distinct", "--total").stdout
     [first] = [each for each in shown["hits"] if each["similar_count"] > 1][:1]
     other, left = first["similar"][0], first["similar_count"] - 1
-    assert f"{first['_id']} stands for {other['_id']} ({other['distance']} bit" in table.stdout
+    assert f"{first['_id']} stands for {other['id']} ({other['distance']} bit" in table.stdout
     assert f") and {left:,} more\n" in table.stdout
     again = shlex.split(table.stderr.partition("there are more: es-simhash ")[2])
     assert run(*again).stderr.count("--after") == 1

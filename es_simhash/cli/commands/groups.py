@@ -13,7 +13,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import command_for, given, show, warn_of_lacking
+from es_simhash.cli.duplicates import given, show, warn_of_lacking
 from es_simhash.cli.grouping_options import (
     contained as contained_option,
     grouping as grouping_option,
@@ -36,7 +36,6 @@ from es_simhash.cli.output import (
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.groups.pairs_and_groups_flow import Group
-from es_simhash.groups.settings_flow import target_of
 from es_simhash.lookup.near_dups import NearDup
 
 
@@ -81,19 +80,12 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
                 print_json(group.to_dict())
             else:
                 _show(group, lines)
-        recorded = connection.settings(index).values()
-        is_grouped = any(target_of(own) is not None for own in recorded)
         warn_of_lacking(connection, index)
     if merged:
         said = f"{count(merged, 'group')} shown as one because documents of several indices have one id"
         warn(f"{said}: give each another id, or look at each index by itself", kind="shared_ids", number=merged)
     if not found:
-        never = (
-            ""
-            if is_grouped
-            else f": {index} was never grouped; run {command_for(index, target.prefix, 'setup', '--yes')}"
-        )
-        note(f"no group of {min_size} or more documents{never}")
+        note(f"no group of {min_size} or more documents")
 
 
 def _show(group: Group, lines: Lines) -> None:
