@@ -339,7 +339,7 @@ def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
 
 def test_a_text_field_that_is_not_there(run, plain):
     """The fields that are mapped as text are named."""
-    failed(run("setup", plain, "-t", "bodi"), f"no document of {plain!r} has a field", "'bodi'", "(mapped as text: body)")
+    failed(run("setup", plain, "-t", "bodi"), f"{plain!r} has a field 'bodi'", "(mapped as text: body)")
 
 
 def test_an_index_is_no_template(run, plain):
