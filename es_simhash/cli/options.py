@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import partial, wraps
+from functools import wraps
 from random import randrange
 from typing import Any
 
@@ -352,8 +352,8 @@ def sample(default: int, *, is_new: bool = False) -> Decorator:
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0),
-        default=partial(randrange, 2**31) if is_new else 0,
-        show_default="another one each time" if is_new else True,
-        help="Seed of the random choice.",
+        default=None if is_new else 0,
+        callback=lambda _, __, given: randrange(2**31) if given is None else given,
+        help=f"Seed of the random choice.{' Default: another one each time.' if is_new else ''}",
     )
     return lambda command: size(seed(command))
