@@ -124,8 +124,9 @@ def warn_of_lacking(
     *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
     """
     if lacking is None:
+        settings, with_groups = connection.settings(index), ungrouped is not None
         try:
-            lacking = connection.run(count_lacking(index, connection.settings(index), connection.prefix))
+            lacking = connection.run(count_lacking(index, settings, connection.prefix, with_groups=with_groups))
         except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
             return
     for number, kind, what, so in (

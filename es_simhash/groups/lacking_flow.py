@@ -61,10 +61,12 @@ def count_unfilled(
     return lacking if number <= _READ or not lacking else number
 
 
-def count_lacking(index: Index, each: Mapping[str, IndexSettings], prefix: str) -> Flow[tuple[int, int]]:
+def count_lacking(
+    index: Index, each: Mapping[str, IndexSettings], prefix: str, *, with_groups: bool = True
+) -> Flow[tuple[int, int]]:
     """
     Return how many documents lack the fingerprint of their text, and how many the group that their index records.
-    *each*: the settings of the indices behind *index*, by name.
+    *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
     """
     fields = Fields(prefix)
     unfilled = 0
@@ -73,7 +75,7 @@ def count_lacking(index: Index, each: Mapping[str, IndexSettings], prefix: str) 
         texts = sorted({name for own in each.values() for name in own.text_fields})
         unfilled = yield from count_unfilled(index, scheme, texts, prefix)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
-    if not grouped:
+    if not grouped or not with_groups:
         return unfilled, 0
     query = {
         "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
