@@ -89,6 +89,31 @@ def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, poli
         assert held["c"]["simhash"]["duplicate_of"] == "a"
 
 
+def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path):
+    """Each command that writes makes it visible at its end, also in an index that never refreshes by itself."""
+    server.request("PUT", f"/{index}", {"settings": {"index": {"refresh_interval": -1}}})
+    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
+    lines = "".join(json.dumps({"_id": key, "body": text}) + "\n" for key, text in zip("abcd", [TEXT] * 2 + [OTHER] * 2))
+
+    def seen(*names):
+        stats = json.loads(run("stats", index, "--json").stdout)
+        return [stats[name] for name in names]
+
+    assert run("ingest", index, "-", "--on-duplicate", "none", stdin=lines).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 0]
+    assert run("reconcile", index).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 2]
+    archive = tmp_path / "archive.jsonl.gz"
+    applied = run("apply", index, "--archive", archive, "--max-share", 1, "--yes")
+    assert applied.exit_code == 0, applied.output
+    assert seen("documents", "duplicates") == [2, 0]
+    assert run("restore", archive).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 2]
+    assert run("remove-fields", index, "--yes").exit_code == 0
+    assert run("backfill", index, "-t", "body").exit_code == 0
+    assert seen("documents", "fingerprinted") == [4, 4]
+
+
 def test_csv_stdin_and_limit(run, index, server):
     content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n3,"too many"\n'
     result = run(
