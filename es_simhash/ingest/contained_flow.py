@@ -189,13 +189,16 @@ class ContainedLookup:
         )
 
     def _questions(self, items: Sequence[Item]) -> list[_Asked]:
-        """Return the documents to ask about: those that are written whole, with a fingerprint and passages."""
+        """
+        Return the documents to ask about: those that are written whole, with a fingerprint and passages.
+        Where they would be skipped, not those whose id is in the index, which would keep its old text.
+        """
         found = []
         for place, item in enumerate(items):
             operation, draft = item.operation, item.draft
             if operation is None or operation.kind not in ("index", "create"):
                 continue
-            if draft is None or draft.fingerprint is None:
+            if draft is None or draft.fingerprint is None or (self._is_skipping and draft.must_write):
                 continue
             terms = operation.body[self._prefix].get("passages") or ()
             text = self._text(item)

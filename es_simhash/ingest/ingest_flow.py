@@ -20,7 +20,7 @@ from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, read_i
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import Item, decide_items, make_reader
+from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
 from es_simhash.ingest.settle_flow import Settlement, relink
 from es_simhash.ingest.source_flow import (
     Batch,
@@ -129,7 +129,8 @@ def _make_grouper(
         is_updatable=not any(map(find_source_faults, mappings.values())),
     )
     contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
-    return _Grouper(ingest, ExistingLookup(ingest, total), contained)
+    is_alias = bool(mappings) and index not in mappings
+    return _Grouper(ingest, ExistingLookup(ingest, total, is_alias=is_alias), contained)
 
 
 def _choose_grouping(
@@ -163,6 +164,8 @@ class _Grouper:
     contained: ContainedLookup | None
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
+        if self.ingest.options.on_duplicate not in ("tag", "replace"):
+            yield from self._keep_updates(items, existing)
         if self.contained is not None:
             items = yield from self.contained.apply(items)
         at = yield Compute(now)
@@ -173,6 +176,14 @@ class _Grouper:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
         return list(items)
+
+    def _keep_updates(self, items: Sequence[Item], existing: Existing) -> Flow[None]:
+        """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
+        is_any = self.contained is not None
+        drafts = yield Compute(may_be_skipped, (self.ingest.decider, items, existing, is_any))
+        if drafts:
+            for each in (yield from self.lookup.find_present(drafts)):
+                each.must_write = True
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""

@@ -93,7 +93,9 @@ def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path)
     """Each command that writes makes it visible at its end, also in an index that never refreshes by itself."""
     server.request("PUT", f"/{index}", {"settings": {"index": {"refresh_interval": -1}}})
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
-    lines = "".join(json.dumps({"_id": key, "body": text}) + "\n" for key, text in zip("abcd", [TEXT] * 2 + [OTHER] * 2))
+    lines = "".join(
+        json.dumps({"_id": key, "body": text}) + "\n" for key, text in zip("abcd", [TEXT] * 2 + [OTHER] * 2)
+    )
 
     def seen(*names):
         stats = json.loads(run("stats", index, "--json").stdout)
