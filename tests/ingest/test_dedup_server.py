@@ -106,7 +106,8 @@ def test_replace_makes_the_newer_canonical(server, index, simhash):
     for batch in (["a", "b"], ["c"]):
         documents = [{"_id": each, "body": text} for each in batch]
         reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
-    assert [(r.id, r.action, r.canonical, r.distance) for r in reports] == [("c", "replaced", "b", 0)]
+    assert [(r.id, r.action, r.canonical, r.replaced, r.distance) for r in reports] == [("c", "replaced", "c", "b", 0)]
+    assert (reports[0].to_dict()["canonical"], reports[0].to_dict()["replaced"]) == ("c", "b")
     documents = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
     assert documents["c"]["simhash"].get("duplicate_of") is None

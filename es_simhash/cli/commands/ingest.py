@@ -76,7 +76,8 @@ from es_simhash.removal.files import refuse_output
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Write the outcome of each document here, as JSON Lines; a run that goes on adds to it.",
+    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and where it is grouped "
+    "the id of its canonical, and of the one that it replaced. A run that goes on adds to it.",
 )
 @click.option(
     "--dry-run",
