@@ -304,3 +304,11 @@ def test_documents_that_are_no_iterable_of_documents(index, simhash):
         for max_delay in (None, 0.5):
             with pytest.raises(TypeError, match=said):
                 list(simhash.ingest(index, documents, max_delay=max_delay))
+
+
+def test_a_missing_index_is_the_error_of_the_client(index, simhash):
+    """As in every method, with a note that says how to make one."""
+    with pytest.raises(Exception, match="index_not_found_exception") as caught:
+        list(simhash.ingest(index, [{"_id": "a", "body": "x"}]))
+    assert type(caught.value).__name__ == "NotFoundError"
+    assert caught.value.__notes__ == [f"There is no index '{index}': create_index makes it, or ingest --create."]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -12,16 +13,21 @@ from typing import IO, Any, Literal
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.connect import connect
+from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, note
+from es_simhash.cli.output import Tracker, count, error, note
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
-from es_simhash.cli.records import STDIN, Format, Reader
+from es_simhash.cli.records import STDIN, Format, Reader, to_action
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
+from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
+
+FIRST = 500
+"""So many documents of the first file are looked at before an index is created."""
 
 
 @options.manual(
@@ -46,8 +52,8 @@ from es_simhash.removal.files import refuse_output
     "--on-duplicate",
     type=click.Choice(["tag", "skip", "replace", "none"]),
     default="tag",
-    help="tag: record the canonical in a near-duplicate; skip: do not write it; replace: make it the canonical; "
-    "none: do not search for near-duplicates.",
+    help="tag: record the canonical in a near-duplicate; skip: do not write it, but tag it if its id is in INDEX; "
+    "replace: make it the canonical; none: do not search for near-duplicates.",
 )
 @click.option(
     "--contained",
@@ -76,8 +82,8 @@ from es_simhash.removal.files import refuse_output
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and where it is grouped "
-    "the id of its canonical, and of the one that it replaced. A run that goes on adds to it.",
+    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and its canonical. A "
+    "run that goes on adds to it.",
 )
 @click.option(
     "--dry-run",
@@ -156,11 +162,8 @@ def command(
             return _say_finished(index, start, checkpoint, as_json=as_json)
         tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
         tally.resume(start.counts)
-        is_new = create and not connection.client.indices.exists(index=index)
-        if is_new:
-            new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
-            made = connection.simhash.create_index(index, dry_run=dry_run, **new)
-            note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
+        new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
+        is_new = create and _create(connection, index, new, files, format_, dry_run=dry_run)
         if saved:
             saved.record_index(connection.run(read_identity(index)))
         if start.lines:
@@ -176,7 +179,18 @@ def command(
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
-    return 1 if tally.failed else 0
+    if not (is_new and not dry_run and tally.lacks_fingerprints):
+        return 1 if tally.failed else 0
+    _say_misnamed(index, text_field, target.prefix)
+    return 1
+
+
+def _say_misnamed(index: str, text_field: Sequence[str], prefix: str) -> None:
+    more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
+    add = shlex.join(["es-simhash", "create", index, "--existing", "--text-field", "FIELD", *more, "--yes"])
+    fill = shlex.join(["es-simhash", "backfill", index, "--group", *more])
+    named = ", ".join(text_field)
+    error(f"no document has a text in {named}: if it is in another FIELD, run {add} && {fill}", kind="no_text")
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
@@ -187,6 +201,34 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     if as_json:
         tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
+
+
+def _create(
+    connection: Connection, index: str, new: dict[str, Any], files: Sequence[str], format_: Format, *, dry_run: bool
+) -> bool:
+    """Create *index* if it does not exist, and return whether it did not."""
+    if connection.client.indices.exists(index=index):
+        return False
+    _check_text_field(files, format_, new["text_field"])
+    made = connection.simhash.create_index(index, dry_run=dry_run, **new)
+    note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
+    return True
+
+
+def _check_text_field(files: Sequence[str], format_: Format, text_field: Sequence[str]) -> None:
+    """Refuse to create an index for text fields that none of the first documents has, as far as these can be read."""
+    if not Path(files[0]).is_file():
+        return  # a stream can be read only once
+    names: dict[str, None] = {}
+    first = list(islice(Reader(files[:1], format=format_), FIRST))
+    for record in first:
+        with suppress(InvalidInputError):  # which the ingest says
+            names |= dict.fromkeys(to_action(record, None)["_source"])
+    if names and not any(name in names or name.partition(".")[0] in names for name in text_field):
+        raise InvalidInputError(
+            f"no field {shorten(', '.join(text_field))} in the first {count(len(first), 'line')} of {files[0]}, so "
+            f"nothing was created or written: pass --text-field with one of {shorten(', '.join(names))}"
+        )
 
 
 def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | None) -> None:

@@ -47,7 +47,8 @@ class AsyncGroupingMethods(AsyncBase):
         Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
 
         This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
-        An async client reads the mapping when the first action is read.
+        An async client reads the mapping when the first action is read. No duplicates are looked for: :meth:`ingest`
+        does that as it writes, :meth:`reconcile` afterwards.
 
         Both clients send a bulk request again, by themselves, after a broken connection or a 502, 503 or 504, and
         elasticsearch's also after a 429. The server may have done the work of the first one; then a document without
@@ -113,11 +114,15 @@ class AsyncGroupingMethods(AsyncBase):
         Before an error all outcomes that are known are reported, so positions may be missing. Several writers at once
         may miss each other's latest documents; :meth:`reconcile` corrects that. See docs/dedup.md.
 
+        What was written is found after the next refresh of the index, by the server or by
+        ``client.indices.refresh(index=...)``; the command line does that at its end.
+
         Args:
             index:
                 Name of an index, alias or data stream.
             documents:
-                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+                Documents or bulk actions, as :func:`with_fingerprints` takes them. The id of each is its ``_id``, no
+                other field; one without gets a random id, so that a second run adds it again (*id_from*).
             text_field:
                 Field or fields of the text; by default those that the index records.
             on_duplicate:
@@ -193,6 +198,7 @@ class AsyncGroupingMethods(AsyncBase):
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
+            The client's own NotFoundError: If there is no such index; :meth:`create_index` makes it.
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
@@ -253,7 +259,7 @@ class AsyncGroupingMethods(AsyncBase):
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
         Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
-        several groups are named (``shared_ids``).
+        several groups are named (``shared_ids``). It refreshes *index* at the end, so searches show what it wrote.
 
         Args:
             index:
