@@ -14,6 +14,7 @@ from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
+from es_simhash.errors import shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import check_known, settle_grouping
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, read_identity
@@ -39,13 +40,12 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index, error_text
 from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes
 
 
-@reads_primaries
 def ingest(
     context: Context,
     index: str,
@@ -53,6 +53,19 @@ def ingest(
     options: IngestOptions,
     *,
     dry_run: bool = False,
+) -> Flow[None]:
+    """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
+    try:
+        yield from _ingest(context, index, documents, options, dry_run=dry_run)
+    except Exception as error:
+        if "index_not_found_exception" in error_text(error):
+            error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
+        raise
+
+
+@reads_primaries
+def _ingest(
+    context: Context, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
 ) -> Flow[None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.

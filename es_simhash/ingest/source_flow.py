@@ -31,12 +31,10 @@ from es_simhash.mapping.meta import IndexSettings, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
-from es_simhash.transport.protocol import Flow, status_of
+from es_simhash.transport.protocol import Flow
 from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets_flow import find_write_index, prepare_targets
-
-NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +56,7 @@ def find_write_target(context: Context, index: str) -> Flow[WriteTarget]:
     an alias over indices with different text fields. Raises also if a rollover would create an index without the
     fields.
     """
-    try:
-        resolved = yield from resolve_index(context, index)
-    except Exception as error:
-        if status_of(error) == NOT_FOUND:
-            error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
-        raise
+    resolved = yield from resolve_index(context, index)
     resolved = yield from prepare_targets(context, index, resolved)
     settings = agree(resolved, context)
     if not settings.text_fields and len(resolved.each) > 1:

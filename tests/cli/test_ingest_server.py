@@ -234,4 +234,4 @@ def test_a_dry_run_of_reconcile_says_why_an_ingest_is_rewritten(run, index, serv
 
 def test_no_index_names_both_ways_to_make_one(run, index):
     told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
-    failed(told, "no such index", "ingest --create")
+    failed(told, "no such index", "or ingest --create")
