@@ -75,7 +75,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 _BESIDE = {
     "bench": "fingerprint",
     "boilerplate": "tune",
-    "dashboards": "query",
     "distance": "fingerprint",
     "doctor": "check",
     "explain": "evaluate",

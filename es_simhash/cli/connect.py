@@ -18,6 +18,8 @@ from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.connection import ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
+from es_simhash.groups.rule import Grouping
+from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_settings_by_index
@@ -49,6 +51,12 @@ class Connection:
             return self.run(read_settings_by_index(self.simhash._context, index))  # noqa: SLF001
         except NoIndexError:
             return {}  # which a lookup says
+
+    def text_rule(self, index: str) -> Grouping | None:
+        """Return the rule that all indices behind *index* record, if that compares texts."""
+        rules = {target_of(own) for own in self.settings(index).values()}
+        rule = rules.pop() if len(rules) == 1 else None
+        return None if rule is None or rule.similarity is None else rule
 
 
 @contextmanager

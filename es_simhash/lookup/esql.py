@@ -58,7 +58,7 @@ def build_esql(
         fingerprint:
             Unsigned 64-bit SimHash to look up.
         max_distance:
-            Largest Hamming distance in bits, inclusive.
+            Largest Hamming distance in bits, inclusive. No index is asked: give the distance that yours records.
         exclude_ids:
             Ids of documents that are left out.
         one_per_group:
@@ -138,7 +138,7 @@ def build_esql_tool(
         index:
             As for :func:`build_esql`.
         max_distance:
-            Largest Hamming distance in bits, inclusive.
+            Largest Hamming distance in bits, inclusive. No index is asked: give the distance that yours records.
         one_per_group:
             Whether to return only the nearest document of each group.
         prefix:

@@ -191,7 +191,7 @@ def rescore(
         fingerprint:
             The fingerprint asked for, unsigned.
         max_distance:
-            Largest distance reported, in bits, inclusive.
+            Largest distance reported, in bits, inclusive. No index is asked: give the distance that yours records.
         prefix:
             Name of the object that holds the fields.
         size:
@@ -244,7 +244,8 @@ def distinct(
             Hits as a search answered them (``response["hits"]["hits"]``), with the fingerprint in their ``_source``,
             or among their ``docvalue_fields`` or ``fields``.
         max_distance:
-            Largest distance of a near-duplicate in bits, inclusive, 0 to 64.
+            Largest distance of a near-duplicate in bits, inclusive, 0 to 64. No index is asked: give the distance that
+            yours records.
         prefix:
             Name of the object that holds the fields.
 

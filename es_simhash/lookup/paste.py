@@ -183,7 +183,8 @@ def build_query_bar(
         fingerprint:
             Unsigned 64-bit SimHash to look up.
         max_distance:
-            Largest distance of a near-duplicate that is not lost, in bits, inclusive.
+            Largest distance of a near-duplicate that is not lost, in bits, inclusive. No index is asked: give the
+            distance that yours records.
         documents:
             Number of fingerprinted documents in the index; the cheapest plan depends on it.
         prefix:
@@ -227,7 +228,7 @@ def _candidates(fingerprint: int, max_distance: int, documents: int, prefix: str
     if plan.is_scan:
         raise InvalidInputError(
             f"max_distance {max_distance} needs more than the {_MOST_BAR_TERMS:,} block terms that a query bar takes: "
-            "give a smaller one, or use Dev Tools text or ES|QL"
+            "give a smaller one, or use Dev Tools text, ES|QL, or a field with the distance"
         )
     return block_condition(fingerprint, plan, prefix=prefix)
 

@@ -117,7 +117,8 @@ def build_query(
         fingerprint:
             Unsigned 64-bit SimHash to look up.
         max_distance:
-            Largest Hamming distance that must not be lost, in bits, inclusive.
+            Largest Hamming distance that must not be lost, in bits, inclusive. No index is asked: give the distance
+            that yours records.
         filter:
             A query, or a list of queries, that candidates also have to match; in filter context.
         exclude_ids:

@@ -14,6 +14,7 @@ from es_simhash.lookup.plan import SKIMMED_FROM, PlanEstimate, explain_plan
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
@@ -338,7 +339,7 @@ class SizeOptions:
         documents:
             How many documents it will have; by default as many as it has.
         max_distance:
-            Largest distance of a lookup in bits, inclusive, 0 to 64.
+            Largest distance of a lookup in bits, inclusive, 0 to 64; by default the index's own, else 3.
         product:
             ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
         shards:
@@ -350,7 +351,7 @@ class SizeOptions:
     """
 
     documents: int | None = None
-    max_distance: int = DEFAULT_MAX_DISTANCE
+    max_distance: int | None = None
     product: Product | None = None
     shards: int | None = None
     replicas: int | None = None
@@ -365,7 +366,7 @@ class SizeOptions:
         ours = sum(each.low for each in _DISK.values()) if measured.fingerprinted else 0.0
         size = estimate_size(
             max(1, measured.documents) if self.documents is None else self.documents,
-            max_distance=self.max_distance,
+            max_distance=DEFAULT_MAX_DISTANCE if self.max_distance is None else self.max_distance,
             product=self.product,
             shards=measured.shards if self.shards is None else self.shards,
             replicas=measured.replicas if self.replicas is None else self.replicas,
@@ -384,8 +385,8 @@ class SizeOptions:
 def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size]:
     """
     Return the real size of *index*, and what it takes; it need not have the fields of this library.
-    Cost: four requests. Raises InvalidInputError if no shard answers, IncompleteSearchError if some documents were not
-    counted.
+    Cost: four requests, and one for the mapping where no distance is given. Raises InvalidInputError if no shard
+    answers, IncompleteSearchError if some documents were not counted.
     """
     check_index(index)
     answer = yield from ask(Call("index_stats", {"index": index, "metric": "docs,store,segments", "level": "shards"}))
@@ -407,6 +408,10 @@ def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size
         _sum(primaries, "segments", "count"),
         1.0 if stats is None else stats.density,
     )
+    if options.max_distance is None:
+        each = (yield from resolve_index(context, index)).each.values()
+        recorded = max((own.max_distance for own in each if own.max_distance is not None), default=None)
+        options = replace(options, max_distance=recorded)
     size: Size = yield Compute(options.apply, (measured,))
     return size
 

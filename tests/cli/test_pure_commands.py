@@ -20,7 +20,7 @@ from es_simhash import (
 from es_simhash.cli import app
 from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.plan import explain_plan, plan_lookup
-from es_simhash.lookup.query import build_query, build_query_of, distance_source
+from es_simhash.lookup.query import build_query, build_query_of, distance_source, with_distances
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
@@ -176,18 +176,47 @@ def test_a_text_may_come_from_stdin_alone(local):
 
 
 def test_query_as_console_text_is_a_request_and_its_body(local):
-    """What follows the request line is JSON, so Dev Tools take it as it is."""
-    result = local("query", "--fingerprint", "00000000000000ff", "--console", "--index", "news")
-    comment, request, body = result.stdout.split("\n", 2)
-    assert comment.startswith("# ")
-    assert request == "GET news/_search"
-    assert json.loads(body) == build_query(from_hex("00000000000000ff"), plan=plan_lookup(3))
+    """What follows the request line is JSON, so Dev Tools take it as it is; the comments say what the hits are."""
+    result = local("query", "--fingerprint", PRINT, "--console", "--index", "news", "-d", 3, "--source", "title,url")
+    comments, _, rest = result.stdout.partition("GET ")
+    request, body = rest.split("\n", 1)
+    assert all(line.startswith("# ") for line in comments.splitlines())
+    assert comments.startswith(f"# near-duplicates of fingerprint {PRINT}; within 3 bits; lookup plan ")
+    assert request == "news/_search"
+    search = build_query(from_hex(PRINT), plan=plan_lookup(3), source=["title", "url"])
+    assert json.loads(body) == with_distances(search, "script", from_hex(PRINT))
+
+
+def test_a_search_without_a_script_shows_candidates(local):
+    result = local("query", "--fingerprint", PRINT, "--console", "-d", 3, "--no-scripts")
+    assert result.stdout.startswith(f"# candidates of fingerprint {PRINT}; within 3 bits; ")
+    assert "# a near-duplicate has a fingerprint within 3 bits: es-simhash distance\n" in result.stdout
+    assert "script" not in result.stdout.partition("/_search")[2]
+
+
+@pytest.mark.parametrize("form", [["--console"], ["--esql"], ["--esql", "--console"], ["--kql"], ["--tool"], []])
+def test_without_an_index_three_bits_are_said_to_be_the_default(local, form):
+    """In the comment of the text to paste, or on stderr where the text has no comments."""
+    subject = [] if form == ["--tool"] else ["--fingerprint", PRINT]
+    done = local("query", *subject, *form)
+    said = done.stdout if {"--console", "--esql"}.intersection(form) else done.stderr
+    assert "within 3 bits, the default without --index" in said
+    assert "the default" not in local("query", *subject, *form, "-d", 3).output
+
+
+def test_a_runtime_field_in_a_search_is_for_one_product(local):
+    """OpenSearch refuses runtime_mappings; the search says so, and what both products take."""
+    comments = local("query", "--fingerprint", PRINT, "--runtime-field", "--console").stdout.partition("GET ")[0]
+    assert "# runtime_mappings are for Elasticsearch alone; --script-field prints" in comments
 
 
 def test_a_query_by_id_needs_no_server_up_to_distance_3(local):
     """The server takes the block terms from the stored document."""
     result = local("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
     assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
+    said = [json.loads(line)["note"]["message"] for line in result.stderr.splitlines()]
+    assert said[0] == 'candidates of document "a/b"; within 2 bits; terms lookup'
+    assert said[1].startswith("the document itself is among the hits")
 
 
 def test_query_prints_as_many_plans_as_asked_for(local):
@@ -196,7 +225,7 @@ def test_query_prints_as_many_plans_as_asked_for(local):
         "query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console"
     )
     names = [each.plan.name for each in explain_plan(10, limits=Limits(scripts=False))[:3]]
-    heads = [line for line in result.stdout.splitlines() if line.startswith("# fingerprint")]
+    heads = [line for line in result.stdout.splitlines() if line.startswith("# candidates of fingerprint")]
     assert [name in head for name, head in zip(names, heads, strict=True)] == [True] * 3
     assert local("query", "--fingerprint", PRINT, "--plans", "3").exit_code == 2
 
@@ -205,8 +234,11 @@ def test_query_prints_as_many_plans_as_asked_for(local):
     ("arguments", "wanted"),
     [
         (["--esql", "--index", "a,b", "-d", "8"], build_esql("a,b", 255, max_distance=8)),
-        (["--esql", "--size", "5", "--exclude-id", "x"], build_esql("my-index", 255, size=5, exclude_ids=["x"])),
-        (["--esql", "--one-per-group"], build_esql("my-index", 255, one_per_group=True)),
+        (
+            ["--esql", "-d", "3", "--size", "5", "--exclude-id", "x"],
+            build_esql("my-index", 255, size=5, exclude_ids=["x"]),
+        ),
+        (["--esql", "--one-per-group", "-d", "3"], build_esql("my-index", 255, one_per_group=True)),
         (["--kql", "--prefix", "h"], build_query_bar("kql", fingerprint=255, prefix="h")),
         (["--lucene", "-d", "9"], build_query_bar("lucene", fingerprint=255, max_distance=9)),
         (["--runtime-field"], distance_source("runtime", 255)),
@@ -219,7 +251,8 @@ def test_text_to_paste_is_the_librarys(local, arguments, wanted):
 
 
 def test_esql_as_a_request_takes_a_filter(local):
-    done = local("query", "--fingerprint", PRINT, "--esql", "--console", "--filter", '{"term": {"lang": "en"}}')
+    arguments = ("query", "--fingerprint", PRINT, "-d", "3", "--esql", "--console")
+    done = local(*arguments, "--filter", '{"term": {"lang": "en"}}')
     request, body = done.stdout.split("\n", 1)
     assert request == "POST /_query"
     wanted = {"bool": {"filter": [{"term": {"lang": "en"}}]}}
@@ -275,6 +308,10 @@ def test_a_query_for_nothing_is_one_line(local):
         ["query", "a", "--lucene", "--exclude-id", "1"],
         ["query", "--group", "a"],
         ["query", "--group-of", "a"],
+        ["query", "--group-of", "a", "--kql"],
+        ["query", "--id", "a"],
+        ["query", "a", "--esql", "--source", "title"],
+        ["query", "a", "--script-field", "--source", "title"],
         ["query", "--only", "duplicates", "--esql"],
         ["query", "--only", "all", "--kql"],
         ["query", "--only", "duplicates", "--group", "a", "--kql"],

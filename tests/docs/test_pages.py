@@ -120,12 +120,25 @@ def test_boilerplate():
     assert json.loads(shown)["format"] == FORMAT
 
 
-def test_dashboards():
-    """The command prints the same objects as the Python examples."""
+@pytest.fixture
+def news(server):
+    """An index with the names of README, which records 8 bits."""
+    server.remove("news")
+    with make_client(server) as client:
+        SimHashClient(client).create_index("news", text_field="body", max_distance=8, settings=ONE_SHARD)
+    kinds = {"body": {"type": "text"}, "published": {"type": "date"}}
+    server.request("PUT", "/news/_mapping", {"properties": kinds})
+    yield "news"
+    server.remove("news")
+
+
+def test_dashboards(news):
+    """The command prints the same objects as the Python examples, and finds its fields in the index of README."""
     namespace = run_blocks("docs/dashboards.md")
     [line] = [
         line for block in blocks("docs/dashboards.md", "sh") for line in block.splitlines() if "es-simhash" in line
     ]
+    assert f" {news} " in line
     done = CliRunner().invoke(app, shlex.split(line.partition(">")[0])[1:])
     assert done.exit_code == 0, done.stderr
     assert [json.loads(each) for each in done.stdout.splitlines()] == namespace["pack"]
@@ -162,21 +175,80 @@ def test_dedup(server):
         server.remove("news")
 
 
-def test_kibana():
+def test_dedup_in_chinese(server):
+    """What the examples print, and one hit for each group."""
+    with ran("docs/zh/dedup.md", server) as namespace:
+        assert [hit["_id"] for hit in namespace["hits"]["hits"]["hits"]] == ["a"]
+        assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
+
+
+def test_kibana(server, news):
     """Each block of commands prints the block of text below it, if there is one, and nothing else."""
+    put(server, news, [{"_id": "4711", **fingerprint_fields(255)}])
     text = (ROOT / "docs/kibana.md").read_text(encoding="utf-8")
     found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     compared = 0
     for (kind, body), (next_kind, wanted) in itertools.pairwise([*found, ("", "")]):
         if kind != "sh":
             continue
-        done = [CliRunner().invoke(app, shlex.split(line)[1:]) for line in body.splitlines()]
+        done = [CliRunner().invoke(app, shlex.split(line.partition("|")[0])[1:]) for line in body.splitlines()]
         assert [each.exit_code for each in done] == [0] * len(done)
+        assert all("within 8 bits, as the index records" in each.stdout for each in done if "--id" in body)
         if next_kind == "text":
             assert "".join(each.stdout for each in done) == wanted
             compared += 1
-    assert compared == 4
+    assert compared == 2
     run_blocks("docs/kibana.md")
+
+
+def test_the_alert(server, news):
+    """The search of the page, and what moves `simhash.at`: writes and changed texts, and no regrouping."""
+    [body] = map(json.loads, blocks("docs/kibana.md", "json"))
+    texts = dict(zip("abc", (f"{each}." for each in random_texts(3, 1)), strict=True))
+    same = {"a": texts["a"], "b": texts["a"], "c": texts["c"]}
+
+    def counted():
+        server.request("POST", f"/{news}/_refresh")
+        return server.request("POST", f"/{news}/_search", body)["hits"]["total"]["value"]
+
+    def moments():
+        hits = server.request("POST", f"/{news}/_search?size=9&_source=simhash.at", {})["hits"]["hits"]
+        return {hit["_id"]: hit["_source"]["simhash"]["at"] for hit in hits}
+
+    def make_old(*ids):
+        old = {"doc": {"simhash": {"at": "2020-01-01T00:00:00.000Z"}}}
+        for id_ in ids:
+            server.request("POST", f"/{news}/_update/{id_}?refresh=true", old)
+        return moments()
+
+    with make_client(server) as client:
+        simhash = SimHashClient(client)
+        put(server, news, [{"_id": id_, "body": text} for id_, text in same.items()])
+        list(simhash.backfill(news))
+        simhash.reconcile(news)
+        assert counted() == 1  # grouped for the first time
+        old = make_old(*same)
+        assert counted() == 0
+        assert simhash.reconcile(news, regroup=True, max_distance=12, verify=0.5).is_settled
+        assert (counted(), moments()) == (0, old)
+        list(simhash.ingest(news, [{"_id": "b", "body": same["b"]}]))
+        assert counted() == 1
+        make_old("b")
+        server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"body": same["a"]}})
+        list(simhash.backfill(news))
+        simhash.reconcile(news)
+        assert (counted(), simhash.stats(news).duplicates) == (1, 2)
+        make_old("c")
+        server.request("POST", f"/{news}/_update/a?refresh=true", {"doc": {"body": texts["b"]}})
+        list(simhash.backfill(news))
+        changed = make_old("a")
+        simhash.reconcile(news)
+        # Two documents have another group now, and none of them another moment.
+        assert (counted(), moments(), simhash.stats(news).duplicates) == (0, changed, 1)
+    [cron] = [line for block in blocks("docs/kibana.md", "sh") for line in block.splitlines() if "stats" in line]
+    done = CliRunner().invoke(app, shlex.split(cron.partition("|")[0])[1:])
+    assert f"{json.loads(done.stdout)['share']:.3f}" == "0.333"
+    assert "| jq -e '.share < " in cron
 
 
 def test_notebook(server):

@@ -13,14 +13,19 @@ import pytest
 from es_simhash import (
     SimHashClient,
     build_distance_field,
+    build_esql,
+    build_esql_tool,
     build_mapping,
     build_query,
     build_query_bar,
+    fingerprint,
     fingerprint_fields,
     hamming_distance,
+    to_hex,
 )
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import distance_source, with_distances
+from tests.servers.command_line import TEXT, failed
 from tests.servers.support import ONE_SHARD, fill, planted, put, truth
 
 HOSTILE = [
@@ -133,7 +138,91 @@ def test_the_printed_text_is_all_of_stdout(run, index, held):
     printed = run("query", "--id", "00020", "--index", index, "--lucene", "-d", 2).stdout
     assert printed == build_query_bar("lucene", fingerprint=held[20], max_distance=2) + "\n"
     printed = run("query", "--id", "00020", "--index", index, "--script-field", "--console").stdout
-    assert json.loads(printed.split("\n", 2)[2])["script_fields"]
+    assert json.loads(printed.partition("/_search")[2])["script_fields"]
+
+
+def in_dev_tools(server, printed):
+    """Return the comments of *printed* text, and the hits that Dev Tools show for it."""
+    lines = printed.splitlines()
+    comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+    request, body = "\n".join(lines[len(comments) :]).split("\n", 1)
+    method, path = request.split(" ", 1)
+    return comments, server.request(method, f"/{path}", json.loads(body))["hits"]["hits"]
+
+
+@pytest.fixture
+def recorded(server, index, sync_client):
+    """An index that records 12 bits and compares texts, the fingerprints that it has, and a client for it."""
+    simhash = SimHashClient(sync_client)
+    simhash.create_index(index, text_field="body", max_distance=12, settings=ONE_SHARD)
+    held = planted(60)
+    fields = [fingerprint_fields(each) for each in held]
+    put(server, index, [{"_id": f"{n:05d}", "body": f"text {n}"} | each for n, each in enumerate(fields)])
+    assert simhash.reconcile(index, verify=0.7).is_settled
+    return index, held, simhash
+
+
+# Elasticsearch here has no Painless.
+def no_scripts(server):
+    return [] if server.product == "opensearch" else ["--no-scripts"]
+
+
+def test_the_pasted_search_goes_as_far_as_the_index_records(server, run, recorded):
+    """By id: what `find --id -d 12` finds, without the document itself; the comments tell what else find does."""
+    index, _, simhash = recorded
+    near = {each.id: each.distance for each in simhash.find_near_dups_of(index, "00021")}
+    assert max(near.values()) > 3
+    done = run("query", "--id", "00021", "--console", "--index", index, "--source", "body", *no_scripts(server))
+    comments, hits = in_dev_tools(server, done.stdout)
+    assert comments[0].startswith('candidates of document "00021", fingerprint ')
+    assert "; within 12 bits, as the index records; " in comments[0]
+    assert f"es-simhash find {index} drops what has a similarity below 0.7" in comments[1]
+    assert comments[2] == 'the document "00021" itself is left out'
+    assert {hit["_id"]: hit["_source"] for hit in hits}.items() >= {
+        id_: {"body": f"text {int(id_)}"} for id_ in near
+    }.items()
+    assert "00021" not in {hit["_id"] for hit in hits}
+    if server.product == "opensearch":
+        assert {hit["_id"]: hit["fields"]["near_dup_distance"] for hit in hits} == {i: [d] for i, d in near.items()}
+    given = run("query", "--id", "00021", "--console", "--index", index, "-d", 2).stdout
+    comments, hits = in_dev_tools(server, given)
+    assert comments[0] == 'candidates of document "00021"; within 2 bits; terms lookup'
+    assert "00021" in {hit["_id"] for hit in hits}
+
+
+def test_every_form_goes_as_far_as_the_index_records(server, run, recorded):
+    """ES|QL, a tool, and lines; a query bar cannot go so far, and says what can."""
+    index, held, _ = recorded
+    text = run("query", "--id", "00021", "--esql", "--index", index).stdout
+    assert text.startswith("// within 12 bits, as the index records\n// the index also compares texts")
+    assert text.endswith(build_esql(index, held[21], max_distance=12, exclude_ids=["00021"]) + "\n")
+    assert json.loads(run("query", "--tool", "--index", index).stdout) == build_esql_tool(index, max_distance=12)
+    lines = run("query", "--lines", "--index", index, *no_scripts(server), stdin="a line of words\n")
+    assert json.loads(lines.stdout) == json.loads(run("query", "a line of words", "-d", 12, *no_scripts(server)).stdout)
+    assert "within 12 bits, as the index records" in lines.stderr
+    failed(
+        run("query", "--id", "00021", "--lucene", "--index", index), "--max-distance 12", "a field with the distance"
+    )
+
+
+def test_the_pasted_search_has_the_scheme_and_fields_of_the_index(server, run, index, sync_client):
+    """The fingerprint of a text is that of the recorded scheme; without the field of scripts no script is printed."""
+    SimHashClient(sync_client, scheme="words").create_index(index, text_field="body", value=False, settings=ONE_SHARD)
+    done = run("query", TEXT, "--console", "--index", index)
+    found = to_hex(fingerprint(TEXT, scheme="words"))
+    said = f"# candidates of fingerprint {found}; within 3 bits, the default: the index records no distance; "
+    assert done.stdout.startswith(said)
+    assert "script" not in done.stdout.partition("GET ")[2]
+    assert run("query", TEXT, "--index", index, "--scheme", "shingles").exit_code == 1
+
+
+def test_of_several_indices_the_largest_distance_counts(run, index, sync_client):
+    """As find does: a smaller one would lose what one of them promises."""
+    for n, distance in enumerate((8, 12)):
+        SimHashClient(sync_client).create_index(f"{index}-{n}", max_distance=distance, settings=ONE_SHARD)
+    done = run("query", "--fingerprint", "0" * 16, "--console", "--index", f"{index}-*")
+    assert "; within 12 bits, as the index records; " in done.stdout
+    assert done.stdout.startswith("# near-duplicates of ")
 
 
 def test_the_group_of_a_document(run, index, sync_client):

@@ -246,6 +246,13 @@ def test_the_real_size_is_read(server, simhash, index):
     assert (size.documents, size.shards) == (1_000_000, 3)
 
 
+def test_the_size_is_for_the_lookups_of_the_index(server, simhash, index):
+    """Which look as far as the index records, unless another distance is given."""
+    simhash.create_index(index, text_field="body", max_distance=12)
+    assert simhash.size(index).max_distance == 12
+    assert simhash.size(index, max_distance=4).max_distance == 4
+
+
 def test_an_index_without_our_fields_has_a_size(server, simhash, index):
     """It says what fingerprints would add, before they are added."""
     put(server, index, [{"_id": "1", "n": 1}])

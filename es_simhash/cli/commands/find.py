@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -19,11 +19,11 @@ from es_simhash.cli.records import Reader, Record, piped_text, read_text_argumen
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.groups.settings_flow import target_of
+from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions, Verification
 from es_simhash.mapping.fields import read_text as read_document, text_or_none
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import PRESETS
@@ -33,10 +33,8 @@ def _preset_at(distance: int | None) -> str | None:
     return next((name for name, each in PRESETS.items() if each.max_distance == distance), None)
 
 
-def _use_rule(each: Iterable[IndexSettings], lookup: dict[str, Any]) -> str:
-    """Let *lookup* go by the rule that all indices record, if that compares texts; return what to say of it."""
-    rules = {target_of(own) for own in each}
-    rule = rules.pop() if len(rules) == 1 else None
+def _use_rule(rule: Grouping | None, lookup: dict[str, Any]) -> str:
+    """Let *lookup* go by the *rule* of the index, if that compares texts; return what to say of it."""
     if rule is None or rule.similarity is None:
         return ""
     measure = rule.measure
@@ -201,7 +199,7 @@ def command(
     with connect(target, index) as connection:
         recorded = connection.settings(index).values()
         if fingerprint is None and not is_given and lookup["verify"] is None:
-            rule = _use_rule(recorded, lookup)
+            rule = _use_rule(connection.text_rule(index), lookup)
         if many is not None:
             return _find_many(connection, index, many, text_field, lookup | in_memory)
         if not as_json and lookup["source"] is False:

@@ -1,11 +1,12 @@
-"""``es-simhash query``: the search for a text, to paste; and ``dashboards``: saved objects, to import."""
+"""``es-simhash query``: the search for a text, to paste."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import click
@@ -13,14 +14,14 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, error, note, print_json, print_text, to_json, visible, warn
+from es_simhash.cli.output import count, note, print_json, print_text, to_json, visible
 from es_simhash.cli.parameter_types import FINGERPRINT
 from es_simhash.cli.records import piped_text, read_lines, read_text_argument
-from es_simhash.dashboards import build_dashboards
-from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.lookup.esql import MOST_ROWS, build_esql, build_esql_tool
+from es_simhash.lookup.options import LookupOptions, effective_distance
 from es_simhash.lookup.paste import Selection, build_query_bar
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan
 from es_simhash.lookup.query import (
@@ -32,11 +33,13 @@ from es_simhash.lookup.query import (
     with_distances,
 )
 from es_simhash.mapping.context import IndexStats, Limits
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, read_settings
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from es_simhash.mapping.resolve_flow import read_index_settings
 
 # The options that choose a form; each is a flag of this name.
 _FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field", "tool")
 _BARS = ("kql", "lucene")
+_FIELDS = ("runtime_field", "script_field")
 _PAGE = 1_000
 
 
@@ -47,9 +50,11 @@ def _check_form(
     as_json: bool,
     filter: Any,
     exclude_ids: Sequence[str],
+    source: bool | list[str],
     one_per_group: bool,
     plans: int,
     is_selection: bool,
+    lines: bool,
     **_: Any,
 ) -> str | None:
     """Return the one of *forms* that was chosen, or ``None``; raise UsageError if options do not go together."""
@@ -71,13 +76,19 @@ def _check_form(
         raise click.UsageError(f"pass --plans or {names[0]}, not both")
     if form and not console and filter is not None:
         raise click.UsageError(f"--filter with {names[0]} needs --console: a filter is a part of the request")
+    if source is not False and form and (form not in _FIELDS or not console):
+        raise click.UsageError(f"--source needs a search: leave {names[0]} out, or pass --console with a field")
+    if plans > 1 and not console:
+        raise click.UsageError("--plans needs --console: without it the output is one search")
+    if lines and (console or form is not None):
+        raise click.UsageError("--lines prints searches as JSON: leave out --console and the other forms")
     return form
 
 
 @options.manual(
     'es-simhash query "the quick brown fox" --max-distance 8',
+    "es-simhash query --id 4711 --console --index news --source title,url",
     "es-simhash query --fingerprint 0123456789abcdef --console --index news",
-    "es-simhash query --id 4711 --console --index news",
     "es-simhash query --fingerprint 0123456789abcdef --max-distance 10 --plans 3 --no-scripts --console",
     'es-simhash query "the quick brown fox" --esql --index news',
     "es-simhash query --tool --index news",
@@ -104,6 +115,7 @@ def _check_form(
     help="Largest number of candidates in the answer; by default 1,000, with --esql 10,000, with --tool 100.",
 )
 @options.filter_query
+@options.source
 @click.option("--exclude-id", "exclude_ids", metavar="ID", multiple=True, help="Leave this document out. Repeatable.")
 @options.number(
     "--documents", default=1_000_000, help="Number of documents in the index. The cheapest plan depends on it."
@@ -125,8 +137,7 @@ def _check_form(
 @click.option(
     "--index",
     metavar="NAME",
-    default="my-index",
-    help="Name of the index in Dev Tools text and ES|QL, and of the index that --id is about.",
+    help="Name of the index. Default: no server is asked, and the text to paste names my-index.",
 )
 @options.scheme
 @options.target
@@ -141,16 +152,17 @@ def command(
     max_distance: int | None,
     target: Target,
     *,
+    index: str | None,
     lines: bool,
     **how: Any,
 ) -> None:
     """
     Print the search for a text, a fingerprint or a document, for either product.
 
-    If the lookup plan ends in "+ script", the hits are the near-duplicates. Otherwise the hits are candidates: a
-    candidate is a near-duplicate if its fingerprint (in fields) is within --max-distance bits, which es-simhash
-    distance computes. The scheme must be the one of the index; es-simhash check prints it. The command needs a server
-    only for --group-of, and for --id with a --max-distance above 3 or with an option below.
+    The first line of the text says whether its hits are near-duplicates, or candidates: all near-duplicates, and
+    others. With --index and without --max-distance the server says which distance and scheme the index records. No
+    server is asked without --index, nor with --max-distance; the scheme then is that of --scheme, and must be the one
+    of the index. But --group-of asks, and --id above 3 bits or with an option below.
 
     Without TEXT, or if it is -, the text comes from stdin. Stdout has nothing but the text to paste; remarks go to
     stderr. --esql prints the lookup in ES|QL; --tool, for any document, a tool for agents in Kibana. --kql and
@@ -169,43 +181,74 @@ def command(
             "pass exactly one of TEXT, --lines, --file, --fingerprint, --id, --group, --group-of, --only and --tool"
         )
     is_selection = any(each is not None for each in (group, group_of, only))
-    form: Any = _check_form([name for name in _FORMS if how.pop(name)], is_selection=is_selection, **how)
-    if how["plans"] > 1 and not how["console"]:
-        raise click.UsageError("--plans needs --console: without it the output is one search")
-    if lines and (how["console"] or form is not None):
-        raise click.UsageError("--lines prints searches as JSON: leave out --console and the other forms")
-    distance = DEFAULT_MAX_DISTANCE if max_distance is None else max_distance
-    wanted = _Wanted(target=target, form=form, max_distance=distance, **how)
-    if group_of is not None:
-        group = _group_of(target, wanted.index, group_of)
-    if group is not None or only is not None:
+    form: Any = _check_form([name for name in _FORMS if how.pop(name)], is_selection=is_selection, lines=lines, **how)
+    if index is None and (document_id is not None or group_of is not None):
+        raise click.UsageError("pass --index: --id and --group-of name a document of it")
+    if is_selection:
+        group = _group_of(target, index or "", group_of) if group_of is not None else group
         print_text(build_query_bar(form, group=group, only=only, prefix=target.prefix))
-    elif form == "tool":
+        return
+    is_near = max_distance is not None and max_distance <= LOOKUP_BY_ID_DISTANCE
+    by_terms = document_id is not None and form is None and how["plans"] == 1 and is_near
+    known = _Known() if by_terms else _ask(target, index, document_id, needs_distance=max_distance is None, form=form)
+    scheme = target.scheme if known.settings is None else known.settings.scheme
+    wanted = _Wanted(target=target, index=index, given=max_distance, id=document_id, known=known, form=form, **how)
+    if form == "tool":
         _print_tool(wanted)
     elif lines:
-        _answer_lines(wanted)
-    elif document_id is not None and wanted.allows_terms_lookup:
-        body = build_query_of(document_id, index=wanted.index, **wanted.search_arguments)
-        _print_search(wanted, f"document {to_json(document_id)}, max_distance {distance}, terms lookup", body)
+        _answer_lines(wanted, scheme)
+    elif by_terms:
+        body = build_query_of(document_id or "", index=wanted.name, **wanted.search_arguments)
+        _print_search(wanted, "", "terms lookup", body)
     else:
-        if document_id is not None:
-            with connect(target, wanted.index) as connection:
-                fingerprint = connection.simhash.get_fingerprint(wanted.index, document_id)
-        elif fingerprint is None:
-            fingerprint = _fingerprint(read_text_argument(text, file), target.scheme)
+        fingerprint = known.fingerprint if fingerprint is None else fingerprint
+        if fingerprint is None:
+            fingerprint = _fingerprint(read_text_argument(text, file), scheme)
         _print_lookup(wanted, fingerprint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What a server said: the settings of the index, its rule if that compares texts, a document's fingerprint."""
+
+    settings: IndexSettings | None = None
+    rule: Grouping | None = None
+    fingerprint: int | None = None
+
+
+def _ask(target: Target, index: str | None, id_: str | None, *, needs_distance: bool, form: str | None) -> _Known:
+    """Ask the server for what is not given."""
+    if index is None or not (needs_distance or id_ is not None):
+        return _Known()
+    known = _Known()
+    try:
+        with connect(target, index) as connection:
+            if needs_distance:
+                settings = connection.run(read_index_settings(connection.simhash._context, index))  # noqa: SLF001
+                known = _Known(settings=settings, rule=connection.text_rule(index))
+            if id_ is not None:
+                known = replace(known, fingerprint=connection.simhash.get_fingerprint(index, id_))
+    except Exception as failure:
+        if needs_distance and (id_ is None or form is None):
+            most = "" if id_ is None else f", at most {LOOKUP_BY_ID_DISTANCE}"
+            failure.add_note(f"without a server: pass --max-distance BITS{most}; else the index says which distance")
+        raise
+    return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
     """What is to be printed, whatever the search is about, by the options of the command."""
 
-    index: str
+    index: str | None
     target: Target
     form: Any
-    max_distance: int
+    given: int | None
+    id: str | None
+    known: _Known
     size: int | None
     filter: Any
+    source: bool | list[str]
     exclude_ids: tuple[str, ...]
     documents: int
     plans: int
@@ -215,28 +258,69 @@ class _Wanted:
     as_json: bool
 
     @property
+    def name(self) -> str:
+        return self.index or "my-index"
+
+    @property
+    def max_distance(self) -> int:
+        """The distance that ``find`` would take."""
+        if self.given is not None or self.known.settings is None:
+            return DEFAULT_MAX_DISTANCE if self.given is None else self.given
+        rule = self.known.rule
+        return effective_distance(self.known.settings, LookupOptions()) if rule is None else rule.max_distance
+
+    @property
+    def limit(self) -> str:
+        """How far the search looks, and who says so."""
+        said = f"within {count(self.max_distance, 'bit')}"
+        if self.given is not None:
+            return said
+        if self.known.settings is None:
+            return f"{said}, the default without --index"
+        is_recorded = self.known.rule is not None or self.known.settings.max_distance is not None
+        return f"{said}, {'as the index records' if is_recorded else 'the default: the index records no distance'}"
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The ids that are left out: those of the caller, and the document itself, as ``find`` leaves it out."""
+        is_left_out = self.id is not None and self.known.fingerprint is not None
+        return (*self.exclude_ids, self.id or "") if is_left_out else self.exclude_ids
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else to know of the hits, where ES|QL and a search say the same."""
+        found = []
+        if (rule := self.known.rule) is not None:
+            command = f"es-simhash find {shlex.quote(self.name)}"
+            found.append(
+                f"the index also compares texts: {command} drops what has a similarity below {rule.similarity:g}"
+            )
+        if self.id is not None and self.known.fingerprint is not None:
+            found.append(f"the document {to_json(self.id)} itself is left out")
+        return found
+
+    @property
     def search_arguments(self) -> dict[str, Any]:
         """The arguments of ``build_query`` and ``build_query_of`` that are always the same."""
         names = {"max_distance": self.max_distance, "prefix": self.target.prefix, "size": self.size or _PAGE}
-        return names | {"filter": self.filter, "exclude_ids": self.exclude_ids}
-
-    @property
-    def allows_terms_lookup(self) -> bool:
-        return self.form is None and self.max_distance <= LOOKUP_BY_ID_DISTANCE and self.plans == 1
+        return names | {"filter": self.filter, "exclude_ids": self.excluded, "source": self.source}
 
     def estimates(self) -> Sequence[PlanEstimate]:
-        stats, limits = IndexStats(documents=self.documents), Limits(scripts=self.scripts)
+        allowed = self.scripts and (self.known.settings is None or self.known.settings.allows_scripts)
+        stats, limits = IndexStats(documents=self.documents), Limits(scripts=allowed)
         return explain_plan(self.max_distance, stats=stats, limits=limits)[: self.plans]
 
 
-def _answer_lines(wanted: _Wanted) -> None:
+def _answer_lines(wanted: _Wanted, scheme: Scheme | str | None) -> None:
     """Print the search for each line of stdin, and let go of what is printed before the next line is waited for."""
     arguments, plan = wanted.search_arguments, wanted.estimates()[0].plan
+    for said in (wanted.limit, *wanted.remarks):
+        note(said)
     for each in read_lines():
         if each is None:
             sys.stdout.flush()
             continue
-        found = compute_fingerprint(each[1], scheme=wanted.target.scheme or DEFAULT_SCHEME)
+        found = compute_fingerprint(each[1], scheme=scheme or DEFAULT_SCHEME)
         print_json(None if found is None else build_query(found, plan=plan, **arguments))
 
 
@@ -250,7 +334,10 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
         print_text(text)
     elif form in _BARS:
         text = build_query_bar(form, fingerprint=fingerprint, **shared)
-        note("the text shows candidates: all near-duplicates, and documents that are farther away")
+        itself = "" if wanted.id is None else ", and the document itself"
+        note(f"the text shows candidates: all near-duplicates {wanted.limit}; and documents farther away{itself}")
+        for said in replace(wanted, id=None).remarks:
+            note(said)
         print_text(text)
     elif form is not None and not wanted.console:
         note("the type of the field is Long in Kibana, and number in Dashboards")
@@ -258,39 +345,56 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
     else:
         for each in wanted.estimates():
             body = build_query(fingerprint, plan=each.plan, **wanted.search_arguments)
-            if form is not None:
+            if form is not None or (wanted.console and each.plan.script):
                 body = with_distances(body, kind, fingerprint, prefix=prefix)
-            what = (
-                f"fingerprint {to_hex(fingerprint)}, max_distance {wanted.max_distance}, lookup plan {each.plan.name}"
-            )
             costs = f"({count(each.plan.terms, 'term')}, about {each.hits:,.0f} candidates)"
-            _print_search(wanted, f"{what} {costs}", body)
+            how = f"lookup plan {each.plan.name} {costs}"
+            _print_search(wanted, to_hex(fingerprint), how, body, is_exact=each.plan.script)
 
 
 def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
-    choice: dict[str, Any] = {"exclude_ids": wanted.exclude_ids, "one_per_group": wanted.one_per_group}
-    text = build_esql(wanted.index, fingerprint, size=wanted.size or MOST_ROWS, **choice, **shared)
+    choice: dict[str, Any] = {"exclude_ids": wanted.excluded, "one_per_group": wanted.one_per_group}
+    text = build_esql(wanted.name, fingerprint, size=wanted.size or MOST_ROWS, **choice, **shared)
+    said = [*([wanted.limit] if wanted.given is None else []), *wanted.remarks]
     if not wanted.console:
-        return text
+        return "\n".join([*(f"// {each}" for each in said), text])
     filters = check_filter(wanted.filter)
     body = {"query": text, **({"filter": {"bool": {"filter": filters}}} if filters else {})}
-    return f"POST /_query\n{to_json(body, indent=2)}"
+    return "\n".join([*(f"# {each}" for each in said), "POST /_query", to_json(body, indent=2)])
 
 
 def _print_tool(wanted: _Wanted) -> None:
     choice: dict[str, Any] = {"max_distance": wanted.max_distance, "one_per_group": wanted.one_per_group}
     choice |= {"prefix": wanted.target.prefix} | ({"size": wanted.size} if wanted.size else {})
     note("the tool needs Kibana and Elasticsearch 9.4 or later; Kibana 9.3 calls the type of its parameter keyword")
+    for said in (wanted.limit, *wanted.remarks):
+        note(said)
     request = "POST kbn:/api/agent_builder/tools\n" if wanted.console else ""
-    print_text(f"{request}{to_json(build_esql_tool(wanted.index, **choice), indent=2)}")
+    print_text(f"{request}{to_json(build_esql_tool(wanted.name, **choice), indent=2)}")
 
 
-def _print_search(wanted: _Wanted, what: str, body: Any) -> None:
+def _print_search(wanted: _Wanted, digits: str, how: str, body: Any, *, is_exact: bool = False) -> None:
+    """Print the search *body*; *digits*: of the fingerprint, if it is known; *is_exact*: no hit is too far."""
+    kind = "near-duplicates" if is_exact and wanted.known.rule is None else "candidates"
+    names = [] if wanted.id is None else [f"document {to_json(wanted.id)}"]
+    names += [f"fingerprint {digits}"] if digits else []
+    said = [f"{kind} of {', '.join(names)}; {wanted.limit}; {how}", *wanted.remarks]
+    if not digits:
+        said.append("the document itself is among the hits: compare its fingerprint, in fields, with theirs")
+    if not is_exact:
+        said.append(
+            f"a near-duplicate has a fingerprint within {count(wanted.max_distance, 'bit')}: es-simhash distance"
+        )
+    said.append(f"{count(wanted.size or _PAGE, 'hit')} mean that there may be more")
+    if wanted.form == "runtime_field":
+        said.append("runtime_mappings are for Elasticsearch alone; --script-field prints a search for both products")
     if wanted.console:
-        print_text(f"# {what}\nGET {visible(wanted.index)}/_search\n{to_json(body, indent=2)}")
-    else:
-        note(what)
-        print_json(body, indent=None if wanted.as_json else 2)
+        comments = "\n".join(f"# {each}" for each in said)
+        print_text(f"{comments}\nGET {visible(wanted.name)}/_search\n{to_json(body, indent=2)}")
+        return
+    for each in said:
+        note(each)
+    print_json(body, indent=None if wanted.as_json else 2)
 
 
 def _group_of(target: Target, index: str, id_: str) -> str:
@@ -312,75 +416,3 @@ def _fingerprint(text: str, scheme: Scheme | str | None) -> int:
             f"text {shorten(text)} has no features, so it has no near-duplicates: give a text with letters or digits"
         )
     return found
-
-
-_ADVICE = {
-    "no_index": "check the name",
-    "not_mapped": "give another field",
-    "no_date": "give a field of type date",
-    "no_keyword": "give a field of type keyword",
-    "no_doc_values": "give a field with doc values",
-}
-
-
-@options.manual(
-    "es-simhash dashboards news --time-field published_at --source-field agency --text-field body > pack.ndjson",
-    "es-simhash dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
-    "es-simhash dashboards news --time-field published_at --product kibana > pack.ndjson",
-)
-@click.argument("index")
-@options.time_field
-@options.source_field
-@click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
-@click.option(
-    "--product",
-    type=click.Choice(["any", "kibana"]),
-    default="any",
-    help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
-)
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Ask the server whether these fields are mapped as the panels need them. Without --text-field the pack then "
-    "shows the text field that the index records.",
-)
-@options.target_of_any_product
-def dashboards(index: str, product: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
-    """
-    Print saved objects for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3, as NDJSON. Asks no server without --check.
-
-    The pack has a data view of INDEX, saved searches, charts, and two dashboards: all near-duplicates, and one group.
-    Import the file under Saved objects, or with POST /api/saved_objects/_import. INDEX may be a name, an alias, a data
-    stream, a pattern, or several of them separated by commas.
-    """
-    del as_json  # the pack is JSON anyway, and messages look at the command line
-    subject = Subject(index, **fields, prefix=target.prefix)
-    if check:
-        subject, faults = _ask(subject, target)
-        for fault in faults:
-            (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
-        if any(fault.is_fatal for fault in faults):
-            return 1
-    for each in build_dashboards(**asdict(subject), product=None if product == "any" else product):
-        print_json(each)
-    return 0
-
-
-def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
-    """Return the subject, with the recorded text field where none is given, and what is wrong with its fields."""
-    with connect(target, subject.index) as connection:
-        answer: Any = connection.client.indices.get_mapping(index=subject.index)
-    mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
-    if subject.text_field is None:
-        recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
-        names = [each.text_fields[0] for each in recorded if each and each.text_fields]
-        if names:
-            note(f"the pack shows the text field {names[0]}, which the index records")
-            subject = replace(subject, text_field=names[0])
-    return subject, find_pack_faults(subject, mappings)
-
-
-def _advice(fault: PackFault, subject: Subject) -> str:
-    if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
-        return "add the fields of es_simhash with es-simhash create INDEX --existing --yes"
-    return _ADVICE[fault.kind]

@@ -192,7 +192,9 @@ _REASONS = {
 )
 @click.argument("index", required=False)
 @click.option("--documents", type=COUNT, metavar="N", help="Number of documents, such as 250000, 500M or 1.5B.")
-@options.distance("--distance", default=3, help="Largest distance of a lookup in bits, inclusive, 0 to 64.")
+@options.distance(
+    "--distance", help="Largest distance of a lookup in bits, inclusive, 0 to 64. Default: that of INDEX, else 3."
+)
 @options.number("--shards", help="Primary shards. Default: as many as INDEX has, else as many as its size demands.")
 @options.number("--replicas", least=0, most=1024, help="Copies of each shard. Default: as many as INDEX has, else 1.")
 @click.option(
@@ -219,7 +221,7 @@ def size(
     if index is None:
         if how["documents"] is None:
             raise click.UsageError("give --documents, the name of an index, or both")
-        how["replicas"] = 1 if how["replicas"] is None else how["replicas"]
+        how = {name: value for name, value in how.items() if value is not None}
         size = estimate_size(product=product, document_bytes=document_bytes or 0, **how)
     else:
         if document_bytes is not None:

@@ -134,7 +134,8 @@ class QualityMethods(SyncBase):
         Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
 
         Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
-        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests.
+        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests,
+        and one for the mapping unless max_distance is given.
 
         Args:
             index:

@@ -221,7 +221,7 @@ class QualityMethods(SyncBase):
         index: Index,
         *,
         documents: int | None = None,
-        max_distance: int = 3,
+        max_distance: int | None = None,
         product: Product | None = None,
         shards: int | None = None,
         replicas: int | None = None,
@@ -231,7 +231,8 @@ class QualityMethods(SyncBase):
         Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
 
         Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
-        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests.
+        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests,
+        and one for the mapping unless max_distance is given.
 
         Args:
             index:
@@ -239,7 +240,7 @@ class QualityMethods(SyncBase):
             documents:
                 How many documents it will have; by default as many as it has.
             max_distance:
-                Largest distance of a lookup in bits, inclusive, 0 to 64.
+                Largest distance of a lookup in bits, inclusive, 0 to 64; by default the index's own, else 3.
             product:
                 ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
             shards:
