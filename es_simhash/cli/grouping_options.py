@@ -81,10 +81,11 @@ def _verified(preset: str | None, verify: float | None, measure: Measure | None,
     )
 
 
-PRESET_NUMBERS = "; ".join(
-    f"{each.name}: {each.max_distance} bits, {each.similarity:g}" + ("" if each.measure == "jaccard" else " (edit)")
+_NUMBERS = [
+    f"{each.name}: {each.max_distance} bits, {each.similarity:g}{'' if each.measure == 'jaccard' else ' (edit)'}"
     for each in PRESETS.values()
-)
+]
+PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."
 
 
 def verification(command: Function) -> Function:

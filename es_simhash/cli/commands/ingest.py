@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
@@ -141,9 +141,13 @@ def command(
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
         grouping["max_distance"] = None
-    arguments = how | grouping | {"text_field": text_field or None, "contained": contained, "op_type": op_type}
-    arguments |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "workers": workers}
-    arguments |= {"id_from": "content" if content_ids else None}
+    arguments = (
+        how
+        | grouping
+        | {"text_field": text_field or None, "contained": contained, "op_type": op_type, "workers": workers}
+        | {"on_duplicate": None if on_duplicate == "none" else on_duplicate}
+        | {"id_from": "content" if content_ids else None}
+    )
     purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
     purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
@@ -162,8 +166,12 @@ def command(
             return _say_finished(index, start, checkpoint, as_json=as_json)
         tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
         tally.resume(start.counts)
-        new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
-        is_new = create and _create(connection, index, new, files, format_, dry_run=dry_run)
+        is_new = create and not connection.client.indices.exists(index=index)
+        if is_new:
+            _check_text_field(files, format_, text_field)
+            new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
+            made = connection.simhash.create_index(index, dry_run=dry_run, **new)
+            note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
             saved.record_index(connection.run(read_identity(index)))
         if start.lines:
@@ -179,18 +187,18 @@ def command(
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
-    if not (is_new and not dry_run and tally.lacks_fingerprints):
-        return 1 if tally.failed else 0
-    _say_misnamed(index, text_field, target.prefix)
-    return 1
+    is_misnamed = is_new and not dry_run and tally.lacks_fingerprints
+    return 1 if (is_misnamed and _say_misnamed(index, text_field, target.prefix)) or tally.failed else 0
 
 
-def _say_misnamed(index: str, text_field: Sequence[str], prefix: str) -> None:
+def _say_misnamed(index: str, text_field: Sequence[str], prefix: str) -> Literal[True]:
+    """Say how to repair a new index whose documents have no text in *text_field*; return True."""
     more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
     add = shlex.join(["es-simhash", "create", index, "--existing", "--text-field", "FIELD", *more, "--yes"])
     fill = shlex.join(["es-simhash", "backfill", index, "--group", *more])
     named = ", ".join(text_field)
     error(f"no document has a text in {named}: if it is in another FIELD, run {add} && {fill}", kind="no_text")
+    return True
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
@@ -201,18 +209,6 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     if as_json:
         tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
-
-
-def _create(
-    connection: Connection, index: str, new: dict[str, Any], files: Sequence[str], format_: Format, *, dry_run: bool
-) -> bool:
-    """Create *index* if it does not exist, and return whether it did not."""
-    if connection.client.indices.exists(index=index):
-        return False
-    _check_text_field(files, format_, new["text_field"])
-    made = connection.simhash.create_index(index, dry_run=dry_run, **new)
-    note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
-    return True
 
 
 def _check_text_field(files: Sequence[str], format_: Format, text_field: Sequence[str]) -> None:
