@@ -137,12 +137,18 @@ class ContainedLookup:
             found |= yield Compute(self._compare, (part, keys, candidates))
             for each in part:
                 gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
+        stays: set[int] = set()
+        if self._is_skipping:  # what the index has under such an id would keep its old text
+            stays = {n for n, item in enumerate(items) if item.draft is not None and item.draft.must_write}
+            found = {n: each for n, each in found.items() if n not in stays}
         settled = [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
         # A document that is written again in this batch has two texts.
         rest = [each for each in asked if each.place not in found and ids[each.id] == 1]
         among: dict[int, tuple[int, float]] = yield Compute(self._compare_among, (rest,))
         for number, (other, share) in among.items():
             place, container = rest[number].place, rest[other]
+            if place in stays:
+                continue
             item = items[place]
             kept = self._settled(item, Container(container.id, "", share), ())
             withheld = item.operation if kept.operation is None else None
@@ -189,16 +195,13 @@ class ContainedLookup:
         )
 
     def _questions(self, items: Sequence[Item]) -> list[_Asked]:
-        """
-        Return the documents to ask about: those that are written whole, with a fingerprint and passages.
-        Where they would be skipped, not those whose id is in the index, which would keep its old text.
-        """
+        """Return the documents to ask about: those that are written whole, with a fingerprint and passages."""
         found = []
         for place, item in enumerate(items):
             operation, draft = item.operation, item.draft
             if operation is None or operation.kind not in ("index", "create"):
                 continue
-            if draft is None or draft.fingerprint is None or (self._is_skipping and draft.must_write):
+            if draft is None or draft.fingerprint is None:
                 continue
             terms = operation.body[self._prefix].get("passages") or ()
             text = self._text(item)
