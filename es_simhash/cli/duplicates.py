@@ -12,6 +12,7 @@ from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult
+from es_simhash.tables.tabular import cut
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
@@ -69,6 +70,20 @@ class Counts:
     earlier: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
+    def add(self, each: DuplicateResult) -> None:
+        is_removed_tag = each.action in _TAG_REMOVED
+        self.untagged += is_removed_tag
+        self.total += not is_removed_tag
+        self.decided += each.kind == "decided"
+        self.earlier += each.earlier
+        if not each.is_done and each.kind is not None:
+            self.kinds[each.kind] += 1
+
+    @property
+    def all_gone(self) -> bool:
+        """Whether other programs deleted every document, so that one sentence says it all."""
+        return self.total == self.kinds["missing"] > 0 and not self.untagged
+
     @property
     def done(self) -> int:
         return self.total - self.kinds.total() - self.decided - self.earlier
@@ -112,39 +127,47 @@ def show(
     Print the records if they are *is_listed*, for people only the first, then what is not carried out; return counts.
     What an earlier run deleted is a record of its own only with *as_json*.
     """
-    was, were_not = ("would be", "would not be") if is_dry else ("was", "not")
     counts = Counts()
-    kinds = counts.kinds
     relation = "contained in" if by_containment else "duplicate of"
-    unlisted = -SHOWN
+    listed = told = 0
+    gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
     with Lines() as lines:
         for each in records:
-            is_removed_tag = each.action in _TAG_REMOVED
-            counts.untagged += is_removed_tag
-            counts.total += not is_removed_tag
+            counts.add(each)
             if is_listed and as_json:
                 print_json(each.to_dict())
-            elif is_listed and not each.earlier:
-                unlisted += 1
-                if unlisted <= 0:
-                    lines.print(*_line(each, relation))
-            counts.decided += each.kind == "decided"
-            counts.earlier += each.earlier
-            if not each.is_done and each.kind is not None:
-                kinds[each.kind] += 1
-                if kinds.total() <= SHOWN_FAILURES:
-                    what = "" if each.kind == "missing" else f" {was} {each.action}"
-                    [fields] = failures_as_json([each])
-                    error(f"{each.index}/{each.id}{what}: {each.reason}", **fields)
-        if unlisted > 0:
-            lines.print(f"and {unlisted:,} more (--json prints all)")
-    if kinds:
-        by_kind = ", ".join(
-            f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items())
-        )
-        said = f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(kinds)}"
-        error(said, kind="not_carried_out", number=kinds.total(), kinds=dict(kinds))
+            if counts.all_gone:
+                gone += [each] if len(gone) < SHOWN else []
+                continue
+            for one in (*gone, each):
+                if is_listed and not as_json and not one.earlier and (listed := listed + 1) <= SHOWN:
+                    lines.print(*_line(one, relation))
+                if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
+                    what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
+                    [fields] = failures_as_json([one])
+                    error(f"{one.index}/{one.id}{what}: {one.reason}", **fields)
+            gone.clear()
+        listed = 0 if counts.all_gone else counts.total + counts.untagged - counts.earlier
+        if is_listed and not as_json and listed > SHOWN:
+            lines.print(f"and {listed - SHOWN:,} more (--json prints all)")
+    if counts.kinds:
+        said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts.kinds, is_dry=is_dry)
+        error(said, kind="not_carried_out", number=counts.kinds.total(), kinds=dict(counts.kinds))
     return counts
+
+
+def _said_gone(number: int) -> str:
+    which = f"all {number:,} are" if number > 1 else "the document is"
+    return (
+        f"{which} gone already: another program deleted them, or this plan was applied with another archive, which has "
+        "them; nothing is left to do"
+    )
+
+
+def _not_carried_out(kinds: Counter[str], *, is_dry: bool) -> str:
+    by_kind = ", ".join(f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items()))
+    were_not = "would not be" if is_dry else "not"
+    return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(kinds)}"
 
 
 def _advice(kinds: Iterable[str]) -> str:
@@ -163,6 +186,6 @@ def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
     begin: list[str | Value] = [f"{'gone' if each.kind == 'missing' else each.action}  ", Value("id", one)]
     if each.action in _TAG_REMOVED:
         return [*begin, "  no longer contained in ", Value("canonical", each.canonical)]
-    similarity = "" if each.similarity is None else f", similarity {each.similarity:.3f}"
+    similarity = "" if each.similarity is None else f", similarity {cut(each.similarity):.3f}"
     end = f", distance {each.distance}{similarity}{', by decision' if each.kind == 'decided' else ''}"
     return [*begin, f"  {relation} ", Value("canonical", two), end]

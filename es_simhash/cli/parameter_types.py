@@ -75,6 +75,16 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
+NONE = "none"
+
+
+class _FileOrNone(click.Path):
+    """A file that exists, or the word none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == NONE else super().convert(value, param, ctx)
+
+
 class _Report(click.File):
     """A file to write, which must not be an archive or a plan."""
 
@@ -129,6 +139,7 @@ FINGERPRINT = _Fingerprint()
 COUNT = _Quantity("count", parse_count)
 BYTES = _Quantity("bytes", parse_bytes)
 FILE = click.Path(exists=True, dir_okay=False)
+FILE_OR_NONE = _FileOrNone(exists=True, dir_okay=False)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 NEW_FILE = click.Path(dir_okay=False, writable=True)
 REPORT_FILE = _Report("w", encoding="utf-8", errors="backslashreplace", lazy=False)

@@ -35,6 +35,20 @@ class OrderKey:
     is_descending: bool = False
     values: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """Which document stays by this key, for people."""
+        match self.kind:
+            case "id":
+                return "the smallest id"
+            case "longest":
+                return "the longest text"
+            case "preference":
+                return (
+                    f"by {self.field}, {' before '.join('others' if each == OTHERS else each for each in self.values)}"
+                )
+        return f"the {'latest' if self.is_descending else 'earliest'} by {self.field}"
+
     def rank(self, values: Iterable[Any]) -> float:
         """Return the rank of a document: smallest is preferred, no value is last. Dates are in milliseconds."""
         if self.kind == "preference":

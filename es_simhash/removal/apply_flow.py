@@ -24,7 +24,7 @@ in the archive      in the index       what is done
 =================== ================== ========================================================================
 no                  fits               steps 2 to 4
 no, or noted kept   gone, or changed   nothing: another program did that
-yes                 fits, same source  steps 3 and 4: it was archived, and not deleted; or it came back
+yes                 fits, same source  noted, steps 3 and 4: it was archived, and not deleted; or it came back
 yes                 fits, other source steps 2 to 4: it was written since it was archived
 yes                 gone               step 4: it was deleted by an earlier run
 yes                 changed            nothing: another program wrote it
@@ -32,7 +32,8 @@ yes                 its canonical      nothing: it came back in step 4, or was n
                     does not fit
 =================== ================== ========================================================================
 
-A run notes in the archive which archived documents it kept, or created again; the next delete of one is noted before.
+A run notes in the archive which archived documents it kept, or created again; a delete of what an earlier run archived
+is noted before it, so that the history has each time.
 So "yes, gone" means that a run deleted it, or was killed, or lost its server, between steps 2 and 3's end: then another
 program may have written and deleted it. It comes back only where its canonical is gone, too: as it was archived.
 
@@ -305,6 +306,7 @@ class _Batch:
             for each in lines
             for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
+        is_first = archived.keys() - self._archived.keys()
         self._archived |= archived
         held = [key for key, each in archived.items() if self._writer.holds(key, each)]
         fresh = [
@@ -318,7 +320,9 @@ class _Batch:
         if fresh and plan.header.has_view:
             fresh[0] = replace(fresh[0], view=plan.header.view)
         yield Compute(self._writer.append, (fresh,))
-        yield from self._note("archived", [key for key in held if not self._writer.may_have_deleted(key)])
+        # As an earlier run archived it, and now it is deleted, perhaps once more: the history says when.
+        again = [key for key in held if key in is_first or not self._writer.may_have_deleted(key)]
+        yield from self._note("archived", again)
 
     def _note_kept(self, found: Present) -> Flow[None]:
         """Note which archived documents are there: when one is missing later, another program deleted it."""

@@ -36,7 +36,7 @@ BATCH = 500
 Judge = Callable[[Sequence[Candidate]], Flow[list[int | str]]]
 """
 Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none.
-``filtered``: the document stays, whatever contains it. Any other reason is about the pair alone.
+``decided`` and ``filtered``: the document stays, whatever contains it. Any other reason is about the pair alone.
 """
 
 
@@ -153,7 +153,7 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
                 if isinstance(result, int):
                     lines[pair] = result
                     rule.confirm(pair)
-                elif result == "filtered":
+                elif result in ("decided", "filtered"):
                     rule.keep(pair[0], result)
                 else:
                     rule.refute(pair, result)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from es_simhash.transport.protocol import Key
 
 FORMAT = "es-simhash-decisions"
 VERSION = 1
-DECIDE_AGAIN = "make the file again on the review page of this plan"
+DECIDE_AGAIN = "make the file again on the review page of its plan"
 LONGEST_NAME = 200
 LONGEST_REASON = 1_000
 """Characters; both are in each line of the archive."""
@@ -53,23 +54,56 @@ def read_approved(path: FilePath, *, decisions: FilePath | None, sha256: str | N
     return plan if decisions is None else decide(plan, decisions)
 
 
+def decisions_name(plan: FilePath) -> Path:
+    """Return the name, beside *plan*, of the decisions that its page makes."""
+    return Path(plan).with_name(f"{Path(plan).stem}.decisions.json")
+
+
+def apply_command(plan: FilePath) -> list[str]:
+    """Return the words of the command that applies *plan* with the decisions that its page makes."""
+    name = str(decisions_name(plan))
+    return ["es-simhash", "apply", str(plan), "--archive", "removed.jsonl.gz", "--decisions", name, "--yes"]
+
+
+def find_decisions(plan: Plan) -> Path | None:
+    """Return a file of decisions beside *plan*, also as a browser names a second one; ``None`` if none is about it."""
+    name = decisions_name(plan.path)
+    for path in sorted(name.parent.glob(f"{escape(name.stem)}*{name.suffix}")):
+        try:
+            sha256, _, _ = _read(path)
+        except (InvalidInputError, OSError):  # nobody knows what it was meant to keep
+            return path
+        if sha256 == plan.sha256:
+            return path
+    return None
+
+
+def read_kept(paths: Iterable[FilePath]) -> frozenset[Key]:
+    """Return the documents that the files of decisions *paths* keep, whatever their plans are."""
+    return frozenset().union(*(_read(Path(path))[2] for path in paths))
+
+
 def decide(plan: Plan, path: FilePath) -> Plan:
     """Return *plan* with the decisions in the file *path*; raise InvalidInputError if they do not fit it exactly."""
     path = Path(path)
-    refuse_pipe(path)
-    try:
-        if path.stat().st_size > LONGEST_LINE:
-            raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
-        plain = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
-        sha256, approved, keys = _parse(plain)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"{path} is not a file of decisions that can be used ({error}): {DECIDE_AGAIN}"
-        ) from error
+    sha256, approved, keys = _read(path)
     if sha256 != plan.sha256:
         advice = "give the plan that was reviewed, or decide on the review page of this one"
         raise InvalidInputError(f"{path} decides about another plan, and not about {plan.path}: {advice}")
     return _leave_out(plan, path, keys, approved)
+
+
+def _read(path: Path) -> tuple[str, tuple[str, str], frozenset[Key]]:
+    """Return what :func:`_parse` does of a file; raise InvalidInputError if it cannot be used."""
+    refuse_pipe(path)
+    try:
+        if path.stat().st_size > LONGEST_LINE:
+            raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
+        return _parse(json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"{path} is not a file of decisions that can be used ({error}): {DECIDE_AGAIN}"
+        ) from error
 
 
 def _parse(plain: Any) -> tuple[str, tuple[str, str], frozenset[Key]]:

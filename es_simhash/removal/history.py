@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from es_simhash.arguments import FilePath
 from es_simhash.record import Record
-from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
+from es_simhash.removal.archive import ArchiveReader, Note, cut_sentence, read_archive
 from es_simhash.removal.records import Archived
+from es_simhash.transport.protocol import Key
 
 _Place = tuple[str, str]
 
@@ -19,11 +21,12 @@ class Removed(Record):
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
     The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
-    archived, ISO 8601. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical. *by* and
-    *reason*: who decided about the plan, and why, where there were decisions.
+    archived, ISO 8601; with *again*, when a later run removed it once more, as it had been archived. *plan*: SHA-256.
+    *distance*: bits, if the document recorded it for this canonical. *by* and *reason*: who decided about the plan, and
+    why, where there were decisions.
     """
 
-    _OPTIONAL = "by reason"
+    _OPTIONAL = "by reason again"
 
     id: str
     index: str
@@ -36,6 +39,7 @@ class Removed(Record):
     distance: int | None = None
     by: str | None = None
     reason: str | None = None
+    again: bool = False
 
     @property
     def canonical_place(self) -> _Place:
@@ -70,16 +74,23 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is false.
     """
     known: dict[_Place, list[Removed]] = {}
-    ends = {str(path): check_archive(path, allow_cut=True) for path in archives}
+    ends: dict[str, ArchiveReader] = {}
     for path in archives:
-        for line in read_archive(path, allow_cut=True, again=ends[str(path)].again):
+        reader = ends[str(path)] = ArchiveReader(Path(path), allow_cut=True)
+        later: dict[Key, list[str]] = {}
+        for note in reader.read_all():
+            if isinstance(note, Note) and note.state == "archived":
+                for key in note.keys:
+                    later.setdefault(key, []).append(note.at)
+        for line in read_archive(path, allow_cut=True, again=reader.again):
             stays = line.canonical
             distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
             where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
             removed = Removed(*where, line.plan, line.routing, distance, *(line.approved or ()))
-            known.setdefault((line.index, line.id), []).append(removed)
-    for each in known.values():
-        each.sort(key=lambda removed: removed.at)
+            repeated = [replace(removed, at=at, again=True) for at in later.get(line.key, ()) if at >= line.at]
+            known.setdefault((line.index, line.id), []).extend([removed, *repeated])
+    for found in known.values():
+        found.sort(key=lambda removed: removed.at)
     own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
     stands_for = sorted(
         (each for found in known.values() for each in found if each.canonical == id_ and each.id != id_), key=_moment

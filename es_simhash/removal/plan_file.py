@@ -44,11 +44,12 @@ class PlanHeader(Record):
     *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
     the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
     It is empty in a plan that Spark made, and for date math. *decided_by*: the fields of each index that the digests of
-    documents are made of. *filter*: the queries that every document that goes must match.
+    documents are made of. *filter*: the queries that every document that goes must match. *decided*: how many
+    duplicates are not in it because earlier decisions keep them.
     """
 
-    _NAMES = "at index_uuids view prefix grouping decided_by filter count guards"
-    _OPTIONAL = "view filter"
+    _NAMES = "at index_uuids view prefix grouping decided_by filter decided count guards"
+    _OPTIONAL = "view filter decided"
 
     index_uuids: Mapping[str, str]
     prefix: str
@@ -59,6 +60,7 @@ class PlanHeader(Record):
     view: tuple[str, ...] = ()
     decided_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filter: tuple[Mapping[str, Any], ...] = ()
+    decided: int | None = None
 
     @property
     def has_view(self) -> bool:
@@ -89,6 +91,7 @@ class PlanHeader(Record):
             tuple(map(str, take(plain, "view", list, type(None)) or ())),
             {name: tuple(map(str, take(decided_by, name, list))) for name in uuids},
             tuple(take({"filter": each}, "filter", dict) for each in take(plain, "filter", list, type(None)) or ()),
+            take(plain, "decided", int, type(None)),
         )
 
 

@@ -9,7 +9,7 @@ judges.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.contained_flow import Found, find_contained
+from es_simhash.removal.decisions import read_kept
 from es_simhash.removal.may_delete import (
     Candidate,
     Comparer,
@@ -97,6 +98,7 @@ def plan_removal(
     index was replaced meanwhile; then no file is written.
     """
     check_output("path", path)
+    kept = yield Compute(read_kept, (options.decisions,))
     resolved = yield from resolve_index(context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
@@ -108,7 +110,7 @@ def plan_removal(
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = yield from read_uuids(names)
     with (yield Compute(PlanWriter, (path,))) as writer:
-        planning = _Planning(resolved, options, comparer, writer)
+        planning = _Planning(resolved, options, comparer, writer, kept)
         if options.contained is None:
             _, groups = yield from read_groups(context, index, resolved, grouping)
             found = yield from planning.add_all(groups)
@@ -128,7 +130,8 @@ def plan_removal(
         at = yield Compute(now)
         decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
         filters = tuple(check_filter(options.filter))
-        header = PlanHeader(uuids, context.prefix, recorded, len(order), guards, at, view, decided_by, filters)
+        known = (uuids, context.prefix, recorded, len(order), guards, at, view, decided_by, filters)
+        header = PlanHeader(*known, found.left_out["decided"] or None)
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
@@ -219,13 +222,16 @@ def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, M
 class _Planning:
     """Adds duplicates of an index to a plan, a batch at a time."""
 
-    def __init__(self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter) -> None:
+    def __init__(
+        self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter, kept: AbstractSet[Key]
+    ) -> None:
         self._protected = {
             name: MappedField.find(resolved.mappings[name], options.protect)
             for name in resolved.each
             if options.protect
         }
         self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
+        self._kept = kept
         self._options = options
         self._comparer = comparer
         self._writer = writer
@@ -251,18 +257,19 @@ class _Planning:
     def add(self, candidates: Sequence[Candidate]) -> Flow[list[int | str]]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
-        shown = candidates
-        if self._options.filter is not None or self._options.protect is not None:
-            values = yield from self._search([document for document, _, _ in candidates])
-            shown = [each for each in candidates if each[0].key in values]
-        hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
-        if not shown:
-            return [hidden] * len(candidates)
-        items = yield from self._read(shown)
-        judged = yield Compute(self._comparer.compare, (shown, items))
-        written: list[int | str] = yield Compute(self._write, (judged, values))
-        results = iter(written)
-        return [next(results) if shown is candidates or each[0].key in values else hidden for each in candidates]
+        stay = {each[0].key: "decided" for each in candidates if each[0].key in self._kept}
+        shown = [each for each in candidates if each[0].key not in stay]
+        if shown and (self._options.filter is not None or self._options.protect is not None):
+            values = yield from self._search([document for document, _, _ in shown])
+            hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
+            stay |= {each[0].key: hidden for each in shown if each[0].key not in values}
+            shown = [each for each in shown if each[0].key in values]
+        results: Iterator[int | str] = iter(())
+        if shown:
+            items = yield from self._read(shown)
+            judged = yield Compute(self._comparer.compare, (shown, items))
+            results = iter((yield Compute(self._write, (judged, values))))
+        return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
 
     def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
         results: list[int | str] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from es_simhash.arguments import Count, check_field, check_items, check_options, option
+from es_simhash.arguments import Count, FilePath, check_field, check_input, check_items, check_options, option
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
@@ -17,6 +17,10 @@ from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 
 def _check_shown(name: str, value: Any) -> tuple[str, ...]:
     return tuple(check_field(name, each) for each in check_items(name, value, of="names of fields"))
+
+
+def _check_decisions(name: str, value: Any) -> tuple[FilePath, ...]:
+    return tuple(check_input(name, each) for each in check_items(name, value, of="files"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class PlanOptions:
             and its ``excess`` says what will be refused.
         protect:
             Keyword field: of the documents with any one value of it no larger share may be removed either.
+        decisions:
+            Files of decisions about earlier plans: the documents that they keep are not in this one.
         show:
             Further fields whose values the plan shows.
         max_field_chars:
@@ -78,6 +84,7 @@ class PlanOptions:
         "FIELD",
         "Let apply refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
+    decisions: Sequence[FilePath] = option((), _check_decisions)
     show: Sequence[str] = option(
         (), _check_shown, "FIELDS", "Show these fields in the plan, separated by commas. Repeatable."
     )

@@ -267,6 +267,7 @@ LEFT_OUT: Mapping[str, str] = {
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",
     "filtered": "left out by the filter",
+    "decided": "decided to stay before",
     "limit": "beyond the limit",
     "common": "with passages that very many documents have, so that it was not compared with all of these",
 }

@@ -173,7 +173,7 @@ function save() {
   return `${link.download} keeps ${number(places.length)} of ${number(removals.length)}. Your browser saves it.`;
 }
 
-// Returns why a file is refused, as a whole; its decisions otherwise take the place of all that are here.
+// Returns why a file is refused, as a whole; otherwise its decisions are added to those that are here.
 async function load(file) {
   const name = file.name;
   let found = null;
@@ -186,12 +186,11 @@ async function load(file) {
   const known = new Map(removals.map((each, place) => [JSON.stringify(each.key), place]));
   const places = found.keep.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
   if (places.includes(undefined)) return `${name} keeps what is not in this plan: choose one that this page has made.`;
-  keep([...kept], false);
   keep(places, true);
-  document.querySelector("#by").value = found.by;
-  document.querySelector("#reason").value = found.reason;
-  isSaved = true;
-  return `The boxes are as in ${name}.`;
+  const fields = ["by", "reason"].map((each) => [document.querySelector(`#${each}`), found[each]]);
+  for (const [field, value] of fields) field.value ||= value;
+  isSaved = kept.size === places.length && fields.every(([field, value]) => field.value === value);
+  return kept.size === places.length ? `The boxes are as in ${name}.` : `What ${name} keeps is added: ${number(kept.size)} are kept now.`;
 }
 
 if (form) {

@@ -11,9 +11,10 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
+from es_simhash.groups.rule import parse_key
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
-from es_simhash.tables.tabular import percent
+from es_simhash.tables.tabular import cut, percent
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def percent_similar(similarity: float | None) -> str:
     """Return a similarity in percent, cut and not rounded, so that only texts with the same words show 100 %."""
     if band_of(similarity) is None:
         return "not compared"
-    return f"{int((similarity or 0.0) * 1000 + 1e-6) / 10:g} %"
+    return f"{cut(similarity or 0.0) * 100:g} %"
 
 
 def relation(removal: PlannedRemoval) -> str:
@@ -59,7 +60,7 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
     for name, shares in summary.fields.items():
         yield from _table(f"by {name}", map(_row, shares))
     largest = [(f"{id_} in {index}", f"{number:,}") for index, id_, number in summary.groups]
-    yield from _table("what stays for most removals", largest)
+    yield from _table(f"what stays for most removals ({summary.groups_shown})", largest)
 
 
 def _row(share: Portion) -> tuple[str, str]:
@@ -165,6 +166,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "indices": ", ".join(header.index_uuids),
         "grouping": _describe_grouping(header.grouping),
         "guard rail": limit + (f", and of each value of {guards.protect}" if guards.protect else ""),
+        **({"decided before": f"{header.decided:,} stay by earlier decisions"} if header.decided else {}),
         **({"apply will refuse this": refusal(header.excess, MAX_SHARE)} if header.excess else {}),
         "SHA-256": plan.sha256,
     }
@@ -174,12 +176,20 @@ def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     contained = grouping.get("contained")
     parts = _describe_rule(grouping) if contained is None else [f"at least {contained * 100:g} % stands in what stays"]
     if order := grouping.get("canonical"):
-        parts.append(f"stays: {', then '.join(map(str, order)) if isinstance(order, list) else order}")
+        keys = order if isinstance(order, list) else [order]
+        parts.append(f"stays: {', then '.join(map(_stays, keys))}")
     if (per := grouping.get("per")) is not None:
         parts.append(f"only within one value of {per}")
     if isinstance(within := grouping.get("within"), list):
         parts.append(f"only within {' '.join(map(str, within))}")
     return "; ".join(parts)
+
+
+def _stays(key: Any) -> str:
+    try:
+        return parse_key(key).words
+    except (TypeError, ValueError):  # of another version, or edited
+        return str(key)
 
 
 def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
@@ -306,6 +316,11 @@ class Summary:
     groups: tuple[tuple[str, str, int], ...]
     canonicals: int
     lowest: float | None
+
+    @property
+    def groups_shown(self) -> str:
+        """How many of the documents that stay are in *groups*."""
+        return f"{len(self.groups):,} of {self.canonicals:,}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain JSON values."""

@@ -13,10 +13,9 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
+from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON, apply_command, decisions_name
 from es_simhash.removal.review import (
     MOST_VALUES,
     Band,
@@ -67,8 +66,7 @@ class Page:
 
 def write_page(page: Page) -> Iterator[str]:
     total = page.summary.total.removals
-    decisions = f"{Path(page.title).stem}.decisions.json"
-    command = ["es-simhash", "apply", page.title, "--archive", "removed.jsonl.gz", "--decisions", decisions, "--yes"]
+    decisions = str(decisions_name(page.title))
     return template("removal/review.html.jinja").generate(
         name=page.title,
         summary=page.summary,
@@ -81,7 +79,7 @@ def write_page(page: Page) -> Iterator[str]:
         notes=_notes,
         sha256=page.sha256,
         decisions=decisions,
-        command=[shlex.quote(word) for word in command],
+        command=[shlex.quote(word) for word in apply_command(page.title)],
         longest_name=LONGEST_NAME,
         longest_reason=LONGEST_REASON,
     )
@@ -207,7 +205,11 @@ def _tables(summary: Summary) -> Iterator[_Table]:
             yield _shares(f"By {name}", name, shares, total)
     if groups := summary.groups:
         rows = [([id_, index], [f"{number:,}"], number / groups[0][2]) for index, id_, number in groups]
-        yield "What stays for most removals", ["document that stays", "index", "removals"], rows
+        yield (
+            f"What stays for most removals ({summary.groups_shown})",
+            ["document that stays", "index", "removals"],
+            rows,
+        )
 
 
 def _shares(title: str, name: str, shares: Sequence[Portion], total: int) -> _Table:

@@ -25,6 +25,11 @@ def percent(share: float | None) -> str:
     return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
 
 
+def cut(similarity: float) -> float:
+    """Return a similarity, from 0 to 1, cut and not rounded to three digits: only texts with the same words have 1."""
+    return int(similarity * 1000 + 1e-6) / 1000
+
+
 class Tabular:
     """
     A result that has rows: dicts, data frames, and a table in a notebook.

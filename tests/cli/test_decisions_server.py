@@ -1,6 +1,7 @@
 """The commands around decisions: plan, review, apply and history, on real servers; and what they refuse."""
 
 import json
+import shlex
 from html import unescape
 
 import pytest
@@ -67,6 +68,106 @@ def test_a_plan_is_approved_and_applied(run, news, server, tmp_path):
     assert (removed["by"], removed["reason"]) == ("Ann\x1b[31m", "another bridge")
     assert run("restore", archive).exit_code == 0
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
+
+
+def test_decisions_are_not_forgotten(run, news, server, tmp_path):
+    """Where they lie beside the plan, also as a browser names a second file; those of another plan are no reason."""
+    plan, archive = tmp_path / "my plan.jsonl", tmp_path / "removed.jsonl.gz"
+    made = run("plan", news, "--out", plan, "--max-share", 1)
+    beside = decide(tmp_path / "my plan.decisions.json", plan, "c")
+    for shown in (made, run("review", plan), run("review", plan, "--html", tmp_path / "page.html")):
+        assert shown.exit_code == 0, shown.output
+        last = shlex.split(shown.stdout.splitlines()[-1].partition(": ")[2])
+        assert last[:3] == ["es-simhash", "apply", str(plan)]
+        assert last[-3:] == ["--decisions", str(beside), "--yes"]
+    whole = beside.read_text()
+    command = ("apply", plan, "--archive", archive)
+    for name, text in ((beside.name, whole), ("my plan.decisions (1).json", whole), (beside.name, whole[:-3])):
+        path = tmp_path / name
+        beside.unlink(missing_ok=True)
+        path.write_text(text)
+        for more in ((), ("--yes",), ("--yes", "--sha256", "0" * 64)):
+            line = failed(run(*command, *more))
+            advice = f"pass --decisions {shlex.quote(str(path))}, or --decisions none to leave them out"
+            assert line == f"error: {plan} has decisions in {path}: {advice}"
+        path.unlink()
+    assert not archive.exists()
+    decide(beside, plan, "c", plan_sha256="0" * 64)
+    assert run(*command).exit_code == 0
+    decide(beside, plan, "c")
+    done = run(*command, "--decisions", "none", "--yes")
+    assert done.exit_code == 0, done.output
+    assert sorted(read_all(server, news)) == ["a"]
+
+
+def test_help_shows_how_a_plan_is_approved(run):
+    for option in ("--decisions", "--sha256"):
+        assert f"\n  {option} " in run("apply", "--help").stdout
+
+
+def test_what_was_decided_is_not_planned_again(run, news, tmp_path):
+    """It is counted by the plan, and in its review; a file that cannot be used is refused, and makes no plan."""
+    plan, second = tmp_path / "removal.jsonl", tmp_path / "second.jsonl"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    decisions = [decide(tmp_path / f"{id_}.json", plan, id_) for id_ in "bc"]
+    command = ("plan", news, "--out", second, "--max-share", 1, "--decisions", decisions[0])
+    made = run(*command)
+    assert (made.exit_code, made.stderr) == (0, ""), made.output
+    assert "1 document of 3 would be removed" in made.stdout
+    assert "left out: 1 decided to stay before" in made.stdout
+    header, line, _ = map(json.loads, second.read_text().splitlines())
+    assert (header["decided"], line["id"]) == (1, "c")
+    assert "decided before: 1 stay by earlier decisions" in run("review", second).stdout
+    both = run(*command, "--decisions", decisions[1], "--overwrite", "--json")
+    assert {name: json.loads(both.stdout)[name] for name in ("count", "left_out")} == {
+        "count": 0,
+        "left_out": {"decided": 2},
+    }
+    assert "decided" not in json.loads(plan.read_text().splitlines()[0])
+    second.unlink()
+    decide(decisions[0], plan, "b", by="")
+    assert failed(run(*command)).startswith(f"error: {decisions[0]} is not a file of decisions that can be used")
+    assert not second.exists()
+
+
+def test_a_second_deletion_is_in_the_history(run, news, server, tmp_path):
+    """After a restore the archive gets no second line of the document, and still says when it went again."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    command = ("apply", plan, "--archive", archive, "--yes", "--decisions", decide(tmp_path / "mine.json", plan, "c"))
+    for _ in range(2):
+        done = run(*command)
+        assert f"1 document deleted, kept in {archive}" in done.stdout, done.output
+        size = archive.stat().st_size
+        assert "1 by earlier runs" in run(*command).stdout
+        assert archive.stat().st_size == size
+        assert run("restore", archive).exit_code == 0
+    assert sorted(read_all(server, news)) == ["a", "b", "c"]
+    told = json.loads(run("history", "b", archive, "--json").stdout)["removals"]
+    assert [(each["canonical"], each["by"], each.get("again")) for [each] in told] == [
+        ("a", "Ann\x1b[31m", None),
+        ("a", "Ann\x1b[31m", True),
+    ]
+    assert told[0][0]["at"] < told[1][0]["at"]
+    lines = " ".join(run("history", "b", "--archive", archive).stdout.split())
+    assert lines.count("was archived to be removed for a") == lines.count("was to be removed again for a") == 1
+    assert archived(archive).keys() == {"b"}
+
+
+def test_one_that_is_gone_among_others(run, news, server, tmp_path):
+    """It is named; where all are gone, one sentence says it, and programs still get a record of each."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    server.request("DELETE", f"/{news}/_doc/b?refresh=true")
+    dry = run("apply", plan, "--archive", archive)
+    assert (dry.exit_code, dry.stdout.count("\n")) == (1, 1)
+    assert f"error: {news}/b: it is gone already" in dry.stderr
+    assert "1 line would not be carried out (gone 1): nothing is left to do for what is gone" in dry.stderr
+    server.request("DELETE", f"/{news}/_doc/c?refresh=true")
+    done = run("apply", plan, "--archive", archive, "--yes", "--json")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (1, 2)
+    [told] = [json.loads(line)["error"] for line in done.stderr.splitlines()]
+    assert (told["kinds"], told["message"].partition(":")[0]) == ({"missing": 2}, "all 2 are gone already")
 
 
 def test_what_was_not_approved_is_refused(run, news, server, tmp_path):

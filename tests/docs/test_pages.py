@@ -84,9 +84,14 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
     lines = [f'{{"id": "n1", "body": "{text}"}}', f'{{"id": "n2", "body": "{text} (agency)"}}']
     (tmp_path / "posts.jsonl").write_text("\n".join(lines), encoding="utf-8")
     environment = {**os.environ, "ES_SIMHASH_URL": server.url}
+    plan, decisions = tmp_path / "removal.jsonl", {"format": "es-simhash-decisions", "version": 1, "by": "A"}
     printed = {}
     try:
         for arguments in commands(name):
+            if arguments[0] == "apply":
+                sha256 = json.loads(plan.read_text().splitlines()[-1])["sha256"]
+                whole = decisions | {"plan_sha256": sha256, "reason": "", "keep": []}
+                (tmp_path / "removal.decisions.json").write_text(json.dumps(whole))
             command = [sys.executable, "-m", "es_simhash", *arguments]
             done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
             assert done.returncode == 0, (arguments, done.stderr)
@@ -94,6 +99,7 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
             server.request("POST", f"/{'posts' if arguments[1] == 'posts' else 'news'}/_refresh")
         assert "found: 1 duplicate" in printed["setup", "news"]
         assert "1 near-duplicate" in printed["find", "news"]
+        assert "4711 stands for these removed documents" in printed["history", "4711"]
         assert server.request("GET", "/news/_count")["count"] == 10
         assert name.startswith("README") or "n2" in printed["find", "posts"]
     finally:

@@ -28,13 +28,14 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     found = outcomes(simhash.apply_removal(plan, archive=archive))
     assert set(found.values()) == {("deleted", None)}
     lines = lines_of(archive)
-    assert [(each["_id"], each.get("again")) for each in lines[6:]] == [
-        (id_, True) for id_ in (each for each in found if each in ("a2", "s00002"))
-    ]
+    written, again = [each for each in lines if "_id" in each], ("a2", "s00002")
+    assert [(each["_id"], each.get("again")) for each in written[6:]] == [(id_, True) for id_ in found if id_ in again]
+    [note] = [each for each in lines if "_id" not in each]  # of what is deleted as it was archived
+    assert (note["state"], {each["id"] for each in note["keys"]}) == ("archived", found.keys() - set(again))
     assert all(each["together"] == names for each in (lines[0], lines[6]))
     # The last line of a document counts, once.
     again = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert (again, len(lines_of(archive))) == (found, 8)
+    assert (again, len(lines_of(archive))) == (found, 9)
     [[removed]] = find_history("a2", [archive]).removals
     assert removed.at == lines[6 if lines[6]["_id"] == "a2" else 7]["at"]
     told = list(simhash.restore(archive))

@@ -68,6 +68,17 @@ def tags(server, index):
     return {id_: tag for id_, tag in own.items() if tag is not None}
 
 
+def test_what_was_decided_before_stays_whatever_contains_it(filled, simhash, plan, tmp_path):
+    """It is counted once, and may still be what others are contained in."""
+    keep = [{"index": filled, "id": id_, "routing": None} for id_ in ("mail", "chain2")]
+    head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": "", "by": "Ann", "reason": "", "keep": keep}
+    decisions = tmp_path / "decisions.json"
+    decisions.write_text(json.dumps(head))
+    made = simhash.plan_removal(filled, plan, **ALL, decisions=[decisions])
+    assert containers(plan).keys() == GONE.keys() - {"mail", "chain2"}
+    assert made.left_out["decided"] == 2
+
+
 def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simhash, plan, archive):
     """Also at the end of a chain, and of equal texts one; what is too short stays."""
     before = read_all(server, filled)

@@ -118,7 +118,7 @@ def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, chan
     sentence = str(caught.value)
     assert said in sentence
     assert sentence.startswith(str(path))
-    assert sentence.endswith(("review page of this plan", "review page of this one"))
+    assert sentence.endswith(("review page of its plan", "review page of this one"))
     assert "\n" not in sentence
 
 

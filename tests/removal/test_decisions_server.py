@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError
+from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
 from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.history import find_history
+from es_simhash.removal.may_delete import Share
 from es_simhash.removal.plan_file import read_plan
 from tests.servers.removals import ALL, OTHER, apply_in_batches, archived, copies, fill, outcomes, sources
 from tests.servers.support import ROUNDS
@@ -77,6 +78,28 @@ def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, archive, deci
     assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
         id_: each["body"] for id_, each in before.items()
     }
+
+
+@pytest.mark.parametrize("narrowed", [{}, {"filter": {"match": {"body": "council"}}, "protect": "source"}])
+def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, archive, decide, narrowed):
+    """Also with a filter; the guard rails count without it, and what else is similar goes all the same."""
+    documents = {id_: {"body": text, "source": id_[0]} for id_, text in copies(2).items()}
+    fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
+    simhash.plan_removal(index, plan, **ALL)
+    earlier = [decide("b0001", name="one.json"), decide("s0000", "b0001", name="two.json")]
+    made = simhash.plan_removal(index, plan, **ALL, **narrowed, decisions=earlier)
+    header = read_plan(plan).header
+    assert ({each.document.id for each in read_plan(plan).removals()}, made.count) == (
+        ({"b0000"}, 1) if narrowed else ({"b0000", "s0001"}, 2)
+    )
+    assert made.left_out == {"decided": 2, **({"filtered": 1} if narrowed else {})}
+    assert (header.decided, header.count) == (2, made.count)
+    assert not narrowed or header.guards.values == {"b": Share(1, 2)}
+    list(simhash.apply_removal(plan, archive=archive))
+    assert {"b0001", "s0000"} <= sources(server, index).keys()
+    for wrong, error in (("one.json", WrongTypeError), ([plan], InvalidInputError), ([plan / "x"], InvalidInputError)):
+        with pytest.raises(error):
+            simhash.plan_removal(index, plan, decisions=wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where documents have gone, as archives tell it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -106,6 +107,36 @@ def test_an_archive_that_was_cut(archive):
     result = CliRunner().invoke(app, ["history", "a", "--archive", str(path)])
     assert result.exit_code == 1
     assert str(path) in result.stderr
+
+
+def test_archives_are_given_as_to_a_restore(archive, tmp_path):
+    """As arguments or with --archive; without one, or without the id, the message has the whole command."""
+    one, two = archive("one", removed("a", "b", 1)), archive("two", removed("b", "c", 2))
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["history", *map(str, arguments)])
+
+    wanted = run("a", "--archive", one, "--archive", two).stdout
+    assert "for c; it is in" in " ".join(wanted.split())
+    assert run("a", one, two).stdout == run("a", "--archive", one, two).stdout == wanted
+    for argument, words in ((one, f"es-simhash history ID {one}"), ("a", "es-simhash history a ARCHIVE")):
+        found = run(argument)
+        assert found.exit_code == 2
+        assert f"give an ID and an archive: {words}" in found.stderr
+    kept = run("z", one)
+    assert (kept.exit_code, "is in the files of decisions" in kept.stderr) == (1, True)
+
+
+def test_a_note_that_a_document_goes_again(tmp_path):
+    """It is a removal of its own, for the document with this routing; a note that it stayed is none."""
+    path, day = tmp_path / "a", "2026-01-0{}T00:00:00.000Z".format
+    with ArchiveWriter(path, "0" * 64) as writer:
+        writer.append([removed("a", "b", 1), replace(removed("a", "x", 2), routing="r")])
+        writer.note("kept", [Key("news", "a", None)], day(3))
+        writer.note("archived", [Key("news", "a", None)], day(4))
+    for files in ([path], [path, path]):
+        found = {(each.canonical, each.at, each.again) for [each] in find_history("a", files).removals}
+        assert found == {("b", day(1), False), ("b", day(4), True), ("x", day(2), False)}
 
 
 def test_the_command(archive, tmp_path):

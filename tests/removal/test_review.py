@@ -18,11 +18,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from es_simhash.cli import app
+from es_simhash.cli.duplicates import show
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.may_delete import Guards, Share
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
-from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.review import Review, compare_fields, review_html, summarize
 from es_simhash.removal.review_page import Page, write_page
 from es_simhash.tables.notebook import Html, element, join, shown, user_text
@@ -377,3 +378,34 @@ def test_any_grouping_can_be_described(tmp_path, grouping):
     with PlanWriter(path) as writer:
         writer.finish(PlanHeader({}, "simhash", grouping), [])
     Checked(review_html(path))
+
+
+def test_who_stays_is_said_in_words(tmp_path):
+    """Whether the earliest or the latest does; a key that no version knows is shown as it is."""
+    path, order = tmp_path / "plan.jsonl", ["published", "-views", "source:a>*", "longest", "x:"]
+    with PlanWriter(path) as writer:
+        writer.finish(PlanHeader({}, "simhash", {"canonical": order}), [])
+    said = "the earliest by published, then the latest by views, then by source, a before others, then the longest text"
+    assert f"stays: {said}, then x:" in "\n".join(Review(path).text())
+
+
+def test_what_stays_for_most_says_how_many_are_shown(plan):
+    """The table has ten; the others are counted."""
+    path = plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
+    assert "What stays for most removals (10 of 12)" in Checked(review_html(path)).text
+    assert "what stays for most removals (10 of 12)" in Review(path).text()
+
+
+def test_similarities_are_cut_alike(plan, capsys):
+    """By the review, its page, and what plan and apply print; only the same words are 100 %."""
+    for similarity, share, number in (
+        (0.8089, "80.8 %", "0.808"),
+        (0.99996, "99.9 %", "0.999"),
+        (1.0, "100 %", "1.000"),
+    ):
+        line = removal(similarity=similarity)
+        path = plan([line])
+        assert f"\n{share} " in "\n".join(Review(path).text())
+        assert share in Checked(review_html(path)).text
+        show([DuplicateResult.of(line, "deleted")], by_containment=False, as_json=False)
+        assert f"similarity {number}" in capsys.readouterr().out

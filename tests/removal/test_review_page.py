@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -260,7 +261,6 @@ def test_going_on_with_a_file(browser, show, tmp_path):
     fill_in(browser, reason="")
     file = shutil.copy(browser.saved(), tmp_path / "mine.json")
     show(*GROUPS)
-    tick(browser, "alone")
     browser.choose("#earlier", file)
     browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
     assert told(browser) == "4 kept, 6 of 10 still go"
@@ -284,6 +284,38 @@ def test_going_on_with_a_file(browser, show, tmp_path):
         assert told(browser) == "4 kept, 6 of 10 still go"
     assert kept(plan, file) == {"d0", "d3", "d6", "d1"}
     assert browser.log == []
+
+
+def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
+    """No box that is ticked, and nothing that is written, is lost; the browser asks before all of it is."""
+    plan = show(*GROUPS)
+    tick(browser, "d0", 1)
+    fill_in(browser, reason="")
+    file = shutil.copy(browser.saved(), tmp_path / "mine.json")
+    browser.saved().unlink()
+    show(*GROUPS)
+    tick(browser, "alone")
+    browser.run("document.querySelector('#by').value = 'Bob'")
+    browser.choose("#earlier", file)
+    browser.wait("document.querySelector('#said').textContent === 'What mine.json keeps is added: 4 are kept now.'")
+    assert [state(browser, each) for each in ("d0", "d3", "d6", "alone", "d1")] == [True] * 4 + [False]
+    assert browser.run("!dispatchEvent(new Event('beforeunload', {cancelable: true}))") is True
+    browser.run("document.querySelector('#decisions button').click()")
+    assert kept(plan, browser.saved()) == {"d0", "d3", "d6", "alone"}
+    assert decide(plan, browser.saved()).approved[0] == "Bob"
+
+
+def test_words_that_differ_are_two_when_they_are_copied(browser, tmp_path):
+    """Whether they are copied or read without colours."""
+    path, page = tmp_path / "removal.jsonl", tmp_path / "page.html"
+    before, after = (f"{'the price is as it was ' * 9}{price} today" for price in ("price", "82"))
+    goes, stays = (replace(document(id_), fields={"body": body}) for id_, body in (("d", before), ("c", after)))
+    with PlanWriter(path) as writer:
+        writer.add(PlannedRemoval(goes, stays, 1, 0.9))
+        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, decided_by={"news": ("body",)}), writer.order())
+    page.write_text(review_html(path), encoding="utf-8")
+    browser.open(page)
+    assert "was price 82 today" in browser.run("document.querySelector('blockquote').textContent")
 
 
 def test_the_form_stays_where_it_is(browser, show):
@@ -347,9 +379,8 @@ def test_the_keyboard_and_a_screen_reader(browser, show):
     names = browser.names()
     assert ("checkbox", "Keep d0") in names
     assert ("checkbox", "Keep all 3 that would go for c0") in names
-    assert {("textbox", "Who decides (required)"), ("textbox", "Reason (recorded with all that is deleted)")} <= set(
-        names
-    )
+    for label in ("Who decides (required)", "Reason of the approval (recorded with what is deleted)"):
+        assert ("textbox", label) in names
     assert ("button", "Make the file of decisions") in names
     assert all(name for role, name in names if role in ("checkbox", "textbox", "button", "searchbox"))
     assert browser.run("document.querySelector('#count span').role") == "status"

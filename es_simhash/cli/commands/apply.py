@@ -16,13 +16,14 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_lacking
-from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
+from es_simhash.cli.grouping_options import grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
-from es_simhash.cli.parameter_types import FILE
+from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
+from es_simhash.removal.decisions import find_decisions
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
 from es_simhash.transport.protocol import local_names
@@ -33,14 +34,18 @@ from es_simhash.transport.protocol import local_names
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --yes",
     "es-simhash apply removal.jsonl --archive removed.jsonl.gz --decisions removal.decisions.json --yes",
     "es-simhash apply news --preset near --archive removed.jsonl.gz --yes --quiet",
-    common=f"--archive --yes {COMMON}",
+    common="--archive --decisions --sha256 --yes --contained --filter --limit --max-share --protect --preset --url "
+    "--json",
 )
 @click.argument("plan", metavar="PLAN|INDEX")
 @options.written_file(
     "--archive", required=True, help="Keep each document in this file before it is deleted: gzip, JSON Lines."
 )
 @click.option(
-    "--decisions", type=FILE, help="Keep what this file names; the page of es-simhash review PLAN --html makes it."
+    "--decisions",
+    type=FILE_OR_NONE,
+    help="Keep what this file names; the page of es-simhash review PLAN --html makes it. none: go by none, though one "
+    "lies beside PLAN.",
 )
 @click.option("--sha256", metavar="HEX", help="Insist on the PLAN that was approved: its sha256, as review prints it.")
 @options.yes
@@ -83,7 +88,7 @@ def command(
             f"--{min(extra)} is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first"
         )
     approval["max_share"] = max_share
-    index = min(read_plan(plan).header.index_uuids) if is_file else plan
+    index = _index_of(plan, approval) if is_file else plan
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
         connection = stack.enter_context(connect(target, index))
@@ -120,6 +125,18 @@ def command(
     if not is_file and not unsettled and not {*AGAIN, "index_replaced"} & counts.kinds.keys():
         path.unlink()
     return 1 if counts.kinds or unsettled else 0
+
+
+def _index_of(path: str, approval: dict[str, Any]) -> str:
+    """Return the first index of a plan; raise InvalidInputError if its decisions lie beside it, and are not given."""
+    plan = read_plan(path)
+    if approval["decisions"] is None and (found := find_decisions(plan)):
+        given = shlex.quote(str(found))
+        raise InvalidInputError(
+            f"{path} has decisions in {found}: pass --decisions {given}, or --decisions {NONE} to leave them out"
+        )
+    approval["decisions"] = None if approval["decisions"] == NONE else approval["decisions"]
+    return min(plan.header.index_uuids)
 
 
 def _plan_index(

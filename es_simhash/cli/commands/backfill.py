@@ -29,7 +29,7 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.groups.rule import OTHERS, parse_key
+from es_simhash.groups.rule import parse_key
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.texts.measures import PRESETS
 from es_simhash.upkeep.backfill_flow import BackfillOptions
@@ -172,7 +172,7 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
     similarity = found.grouping["similarity"]
     texts = "texts are not compared" if similarity is None else f"texts compared, similarity {similarity}"
     rule = f"{name}, scheme {found.scheme}, within {found.grouping['max_distance']} bits, {texts}"
-    yield f"rule: {rule}; stays: {', then '.join(map(_stays, found.grouping['canonical']))}"
+    yield f"rule: {rule}; stays: {', then '.join(parse_key(each).words for each in found.grouping['canonical'])}"
     yield from _measured(found)
     filled, groups = found.filled, found.groups
     new_ones, stale = (found.missing, 0) if filled is None else (filled.changed - filled.stale, filled.stale)
@@ -207,18 +207,6 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
 
 
 _PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the distance of lookups"}
-
-
-def _stays(text: str) -> str:
-    key = parse_key(text)
-    match key.kind:
-        case "id":
-            return "the smallest id"
-        case "longest":
-            return "the longest text"
-        case "preference":
-            return f"by {key.field}, {' before '.join('others' if each == OTHERS else each for each in key.values)}"
-    return f"the {'latest' if key.is_descending else 'earliest'} by {key.field}"
 
 
 def _measured(found: Setup) -> Iterator[str]:

@@ -26,6 +26,7 @@ from es_simhash.mapping.fields import read_text as read_document, text_or_none
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
+from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import PRESETS
 
 
@@ -79,7 +80,7 @@ def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool, fields: 
         [
             [
                 each.distance,
-                *([share_text(each.similarity)] if is_verified else []),
+                *([share_text(each.similarity and cut(each.similarity))] if is_verified else []),
                 *(each.id, each.index),
                 *(" ".join(value.split()) for value in _values(each, names, fields)),
             ]
@@ -345,5 +346,5 @@ def _print(found: Overlaps, *, as_json: bool) -> None:
 
 def _overlap(each: Overlap) -> list[object]:
     longest = max((passage.end - passage.start for passage in each.passages), default=0)
-    shares = [f"{share:.3f}" for share in (each.contained, each.contains, each.similarity)]
+    shares = [share_text(cut(share)) for share in (each.contained, each.contains, each.similarity)]
     return [*shares, each.id, each.index, len(each.passages), longest]

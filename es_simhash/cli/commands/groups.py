@@ -34,9 +34,10 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.cli.tables import Lines, Value
+from es_simhash.cli.tables import Lines, Value, share_text
 from es_simhash.groups.pairs_and_groups_flow import Group
 from es_simhash.lookup.near_dups import NearDup
+from es_simhash.tables.tabular import cut
 
 
 @options.manual(
@@ -90,7 +91,7 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
 def _show(group: Group, lines: Lines) -> None:
     lines.print(Value("id", group.id), f"  {count(len(group.members), 'document')}", *_source(group.members[0]))
     for each in group.members[1:]:
-        similarity = "" if each.similarity is None else f"  {each.similarity:.3f}"
+        similarity = "" if each.similarity is None else f"  {share_text(cut(each.similarity))}"
         lines.print(f"  {each.distance:>2}{similarity}  ", Value("id", each.id), *_source(each))
     for key in group.contained or ():
         lines.print("  contained  ", Value("id", key.id))

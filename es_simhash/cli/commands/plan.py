@@ -21,6 +21,7 @@ from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.errors import InvalidInputError
+from es_simhash.removal.decisions import apply_command
 from es_simhash.removal.files import refuse_output, write_whole
 from es_simhash.removal.history import History, Removed, find_history
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
@@ -33,11 +34,18 @@ from es_simhash.removal.review import Review
     "es-simhash plan news",
     "es-simhash plan news --out removal.jsonl",
     "es-simhash plan news --out removal.jsonl --preset near --protect source --show title",
+    "es-simhash plan news --out removal2.jsonl --decisions removal.decisions.json",
     "es-simhash plan mails --out removal.jsonl --contained 0.95",
-    common=f"--out {COMMON}",
+    common=f"--out --decisions {COMMON}",
 )
 @click.argument("index")
 @options.written_file("--out", help="Write the plan to this file.")
+@click.option(
+    "--decisions",
+    type=FILE,
+    multiple=True,
+    help="Leave out what this file about an earlier plan decided to keep. Repeatable.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the plan that the file of --out is already.")
 @removal_option
 @grouping_option
@@ -85,8 +93,13 @@ def command(
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
+        _print_next(out)
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
+
+
+def _print_next(plan: str) -> None:
+    print_line(f"then, without --decisions if you decided nothing: {shlex.join(apply_command(plan))}")
 
 
 def _refuse_plan(out: str) -> None:
@@ -129,6 +142,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
             said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
             print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
             print_line(f"sha256: {found.to_dict()['plan']}")
+            _print_next(plan)
     if as_json:
         print_json(found.to_dict())
     elif html is None:
@@ -137,11 +151,12 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
                 lines.print(line)
         if (rest := found.summary.total.removals - limit) > 0:
             note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
+        _print_next(plan)
     return 0
 
 
 @options.manual(
-    "es-simhash history 4711 --archive removed.jsonl.gz",
+    "es-simhash history 4711 removed.jsonl.gz",
     "es-simhash history 4711 --archive january.jsonl.gz --archive february.jsonl.gz --json",
 )
 @click.argument("id_", metavar="ID")
@@ -150,21 +165,23 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
     "archives",
     metavar="FILE",
     multiple=True,
-    required=True,
     type=FILE,
-    help="Archive of a removal. Repeat it for several.",
+    help="Archive of a removal, as ARCHIVE... Repeatable.",
 )
-@click.argument("more", metavar="[FILE...]", nargs=-1, type=FILE)
+@click.argument("more", metavar="ARCHIVE...", nargs=-1, type=FILE)
 @options.prefix
 def history(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: str, *, as_json: bool) -> int:
     """
     Say where the documents with the _id ID have gone, and for which removed documents they stand.
 
-    Further archives may follow as FILE... The archives are read, and no server is asked. So the command knows what was
+    The archives are read, and no server is asked. So the command knows what was
     archived to be removed, but not what the server refused to delete, or what came back. Where the document that stayed
     was archived later, the command goes on with that one. The exit code is 1 if the archives do not know the ID, or if
     the end of one was cut off, so that documents may be missing.
     """
+    if not archives and not more:
+        named = ["ID", id_] if Path(id_).is_file() else [id_, "ARCHIVE"]
+        raise click.UsageError(f"give an ID and an archive: {shlex.join(['es-simhash', 'history', *named])}")
     history = find_history(id_, [*archives, *more], prefix=prefix)
     if as_json:
         print_json(history.to_dict())
@@ -173,7 +190,10 @@ def history(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     for path, sentence in history.cut.items():
         warn(f"the end of {path} was cut off: {sentence}")
     if not history:
-        note(f"{id_} is in none of these archives, as far as they can be read")
+        note(
+            f"{id_} is in none of these archives, as far as they can be read; what was decided to stay is in the files "
+            "of decisions"
+        )
     return 0 if history and not history.is_incomplete else 1
 
 
@@ -199,7 +219,7 @@ def _removed(removed: Removed) -> list[str | Value]:
     return [
         f"{removed.at}  ",
         Value("document", f"{removed.index}/{removed.id}"),
-        " was archived to be removed for ",
+        f" was {'to be removed again' if removed.again else 'archived to be removed'} for ",
         Value("canonical", canonical),
         f"{bits}; it is in {removed.archive}",
         *approved,

@@ -77,7 +77,7 @@ def command(
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
-        others = ", and the group fields of others in their groups made right; how many is known only afterwards"
+        others = "; then their groups are put right, which may change the group fields of other documents, too"
         groups = others if counts.actions["would restore"] else ""
         print_line(counts.sentence() + groups + dry_run_ending(is_dry=dry_run))
         regrouped.print()

@@ -14,6 +14,7 @@ from es_simhash.transport.protocol import Index, OnProgress
 if TYPE_CHECKING:
     from typing import Literal
 
+    from es_simhash.arguments import FilePath
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.lookup.options import Verified
@@ -43,6 +44,7 @@ class RemovalMethods(SyncBase):
         limit: int | None = None,
         max_share: float = 0.2,
         protect: str | None = None,
+        decisions: Sequence[FilePath] = (),
         show: Sequence[str] = (),
         max_field_chars: int = 10000,
         progress: OnProgress | None = None,
@@ -86,6 +88,8 @@ class RemovalMethods(SyncBase):
                 and its ``excess`` says what will be refused.
             protect:
                 Keyword field: of the documents with any one value of it no larger share may be removed either.
+            decisions:
+                Files of decisions about earlier plans: the documents that they keep are not in this one.
             show:
                 Further fields whose values the plan shows.
             max_field_chars:
@@ -118,6 +122,7 @@ class RemovalMethods(SyncBase):
             limit=limit,
             max_share=max_share,
             protect=protect,
+            decisions=decisions,
             show=show,
             max_field_chars=max_field_chars,
         )

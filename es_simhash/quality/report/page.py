@@ -15,6 +15,7 @@ from es_simhash.quality.stats import Stats
 from es_simhash.record import Record
 from es_simhash.tables.notebook import user_text
 from es_simhash.tables.pages import template
+from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import PRESETS
 from es_simhash.texts.worddiff import word_diff
 
@@ -171,8 +172,7 @@ def _nearness(member: Member, say: Speech) -> list[str]:
     if member.similarity is None:
         similar = say("not_compared")
     else:
-        # Cut and not rounded, so that only texts with the same words show 100 %.
-        similar = say("similar", share=say.percent(int(member.similarity * 1000 + 1e-6) / 1000))
+        similar = say("similar", share=say.percent(cut(member.similarity)))
     return [say("bits", number=member.distance), similar]
 
 
