@@ -183,21 +183,29 @@ def test_dedup(server):
 
 def test_bulk_code_that_one_has_with_asyncio(server, capsys):
     """The bulk helper looks for nothing, so the first of the two is no canonical; what is in the index is not lost."""
-    with ran("docs/dedup.md", server) as namespace:
-        namespace["client"].delete_by_query(index="news", body={"query": {"match_all": {}}}, refresh=True)
+    server.remove("news")
+    namespace = {"__name__": "dedup"}
+    begin, ingest, write = (adapt(block, server) for block in blocks("docs/dedup.md", "python")[:3])
 
-        async def use():
-            client = make_client(server, asynchronous=True)
-            try:
-                await namespace["write"](client, AsyncSimHashClient(client))
-            finally:
-                await client.close()
+    async def use():
+        client = make_client(server, asynchronous=True)
+        try:
+            await namespace["write"](client, AsyncSimHashClient(client))
+        finally:
+            await client.close()
 
+    try:
+        for block in (begin, ingest.partition("for report")[0], write):
+            execute(block, namespace)
         capsys.readouterr()
         asyncio.run(use())
         assert capsys.readouterr().out.splitlines() == ["a tagged", "b written", "c written"]
         namespace["client"].indices.refresh(index="news")
         assert namespace["client"].count(index="news")["count"] == 3
+    finally:
+        if "client" in namespace:
+            namespace["client"].close()
+        server.remove("news")
 
 
 def test_dedup_in_chinese(server):
