@@ -157,10 +157,10 @@ def show(
 
 
 def _said_gone(number: int) -> str:
-    which = f"all {number:,} are" if number > 1 else "the document is"
+    which, them = (f"all {number:,} are", "them") if number > 1 else ("the document is", "it")
     return (
-        f"{which} gone already: another program deleted them, or this plan was applied with another archive, which has "
-        "them; nothing is left to do"
+        f"{which} gone already: nothing is left to do; another program deleted {them}, or this plan was applied with "
+        f"another archive, which has {them}"
     )
 
 

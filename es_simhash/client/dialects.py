@@ -26,6 +26,7 @@ _COMMON = {
     "clear_scroll": "clear_scroll",
     "cluster_health": "cluster.health",
     "create_index": "indices.create",
+    "field_caps": "field_caps",
     "get_alias": "indices.get_alias",
     "get_data_stream": "indices.get_data_stream",
     "get_index_template": "indices.get_index_template",

@@ -17,11 +17,10 @@ from es_simhash.folding.request import DistinctSearch
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.protocol import Call, Flow
-from es_simhash.transport.retry_flow import retry, send_once
+from es_simhash.transport.retry_flow import retry
 
 _PAGE = 10_000
 _MOST_VALUES = 10_000
-_SMALLEST_PAGE = 100
 
 # What may be said of each kind of aggregation; a missing value, a script or what is below it cannot be counted.
 _HISTOGRAM = {"field", "format", "keyed", "min_doc_count", "extended_bounds", "hard_bounds"}
@@ -47,11 +46,23 @@ class Searches(Protocol):
 
 
 def read_view(view: Searches, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-    """Return the whole answer to *body* in the *view*; repeated while the server is busy."""
-    answer: dict[str, Any] = yield from retry(lambda: send_once(view.call(body)))
+    """Return the whole answer to *body* in the *view*; repeated while the server is busy, not if it asks too much."""
+    answer: dict[str, Any] | Exception = yield from retry(lambda: _send(view.call(body)))
+    if isinstance(answer, Exception):
+        raise answer
     view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return answer
+
+
+def _send(call: Call) -> Flow[Any]:
+    """Return the answer to *call*, or the exception that it asks for too many buckets: OpenSearch says busy."""
+    try:
+        return (yield call)
+    except Exception as error:
+        if not has_too_many(error):
+            raise
+        return error
 
 
 def check_countable(aggregations: Mapping[str, Any]) -> None:
@@ -149,9 +160,9 @@ def _count(
         try:
             answer = yield from read_view(view, body)
         except Exception as error:
-            if page <= _SMALLEST_PAGE or not has_too_many(error):
+            if page == 1 or not has_too_many(error):
                 raise
-            page = max(_SMALLEST_PAGE, page // 4)
+            page = max(1, page // 4)
             continue
         buckets = answer["aggregations"]["every"]["buckets"]
         counts.update(tuple(bucket["key"][name] for name in source) for bucket in buckets)

@@ -120,6 +120,10 @@ class DistinctSearch:
         if len([name for name in _AGGREGATIONS if name in self.body]) > 1:
             raise InvalidInputError("body has aggs and aggregations: leave one of them out")
         check_object("aggs", self.aggregations)
+        if _has_unseeded(self.body.get("query")):
+            raise InvalidInputError(
+                "random_score without a seed is another order in each search: give it seed and field"
+            )
         for each in self._sort:
             [(name, how)] = each.items()
             if isinstance(how, Mapping) and "format" in how:
@@ -128,6 +132,12 @@ class DistinctSearch:
                 raise InvalidInputError(
                     f"sort by {name} is another order in each search: sort by a field, or by _score"
                 )
+
+    @property
+    def sort_fields(self) -> list[str]:
+        """Fields whose values are compared as the mapping of each index has them."""
+        named = [next(iter(each.items())) for each in self._sort]
+        return [name for name, how in named if name[:1] != "_" and "numeric_type" not in (how or ())]
 
     @cached_property
     def _sort(self) -> list[Mapping[str, Any]]:
@@ -246,6 +256,14 @@ class DistinctSearch:
         if asked != self._digest:
             raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
         return place
+
+
+def _has_unseeded(query: Any) -> bool:
+    """Return whether a part of *query* draws its scores anew in each search."""
+    if isinstance(query, Mapping):
+        drawn = query.get("random_score")
+        return (isinstance(drawn, Mapping) and "seed" not in drawn) or any(map(_has_unseeded, query.values()))
+    return isinstance(query, (list, tuple)) and any(map(_has_unseeded, query))
 
 
 def _is_among(field: str, patterns: Iterable[Any]) -> bool:

@@ -9,11 +9,14 @@ rank between two pages may be seen once more, or missed, as with any ``search_af
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, MappingError
+import numpy as np
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.counts_flow import (
     Searches,
     check_countable,
@@ -31,8 +34,10 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.transport.answers import is_window_refused
+from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Emit, Flow, Index, check_index
+from es_simhash.transport.retry_flow import ask
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -40,6 +45,8 @@ _LARGEST_WINDOW = 5_000
 # A first page is one search of a few more hits than it shows, or else one of many more, or else several in a view.
 _WIDER = 5
 _LEFT_OUT = 10_000
+_NUMBERS = {"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double", "scaled_float"}
+_TIMES = {"date", "date_nanos"}
 
 Hit = Mapping[str, Any]
 
@@ -53,12 +60,13 @@ def search_distinct(
     """
     search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
-    yield from _check_grouped(context, search)
+    yield from _check_index(context, search)
     if after is None and not (options.total or options.counts):
-        for wider in (1, _WIDER):
-            page = yield from _Reader(Present(index), search, options, place).page(wider)
-            if page is not None:
-                return page
+        for window in (_window(options.size), _WIDER * _window(options.size)):
+            if window <= _LARGEST_WINDOW:
+                page = yield from _Reader(Present(index), search, options, place).page(window)
+                if page is not None:
+                    return page
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, place)
@@ -72,7 +80,7 @@ def search_distinct_pages(
 ) -> Flow[None]:
     """Emit all pages, read in one view; what was shown is kept in memory."""
     search = _checked(context, index, body, options)
-    yield from _check_grouped(context, search)
+    yield from _check_index(context, search)
     view = yield from _open(index)
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
@@ -84,6 +92,11 @@ def search_distinct_pages(
                 return
     finally:
         yield from close_view(view)
+
+
+def _window(size: int) -> int:
+    """Return how many hits to read for a page of *size*: a third of them may be folded."""
+    return 2 * size + 4
 
 
 def _total(view: View, search: DistinctSearch, options: DistinctOptions) -> Flow[int | None]:
@@ -98,16 +111,29 @@ def _checked(context: Context, index: Index, body: Mapping[str, Any], options: D
     return search
 
 
-def _check_grouped(context: Context, search: DistinctSearch) -> Flow[None]:
-    """Raise MappingError if the index lacks the fields, or the groups that the search goes by."""
+def _check_index(context: Context, search: DistinctSearch) -> Flow[None]:
+    """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
     yield from read_index_settings(context, search.index)
+    each = yield from read_settings_by_index(context, search.index)
     if search.by == "group":
-        each = yield from read_settings_by_index(context, search.index)
         if not _is_grouped(each):  # perhaps since this client read the mapping
             each = (yield from resolve_index(context, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
+    if len(each) != 1 and search.sort_fields:
+        yield from _check_order(search)
+
+
+def _check_order(search: DistinctSearch) -> Flow[None]:
+    """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
+    answer = yield from ask(Call("field_caps", {"index": search.index, "fields": search.sort_fields}))
+    for name, kinds in answer["fields"].items():
+        if len(numbers := sorted((_NUMBERS | _TIMES) & kinds.keys())) > 1:
+            raise InvalidInputError(
+                f"sort by {name} has several kinds of values in these indices ({', '.join(numbers)}): give it a "
+                "numeric_type, such as double or date_nanos"
+            )
 
 
 def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
@@ -119,7 +145,8 @@ def _open(index: Index) -> Flow[View]:
     view = yield from open_view(index, KEEP_ALIVE_SECONDS)
     if view is None:
         raise IncompleteSearchError(
-            "no point in time can be opened: see whether each shard has an active copy, and the user the right to it",
+            "no point in time can be opened: see whether each index is open, each shard has an active copy, and the "
+            "user the right to it",
             reasons=("no point in time",),
         )
     return view
@@ -161,25 +188,25 @@ class _Reader:
     # Groups shown on the pages that this reader has read, and those shown before it began.
     _shown: set[str] = field(default_factory=set)
     _known: dict[str, _Folded] = field(default_factory=dict)
-    _fingerprints: list[int] = field(default_factory=list)
+    _fingerprints: array[int] = field(default_factory=lambda: array("Q"))
 
     def __post_init__(self) -> None:
         self._begins = self.place
-        self._fingerprints = [from_hex(each) for each in self.place.shown]
+        self._fingerprints.extend(map(from_hex, self.place.shown))
 
     def full_page(self) -> Flow[DistinctPage]:
         """Return the next page, in a view."""
         page = yield from self.page()
         return DistinctPage(()) if page is None else page
 
-    def page(self, wider: int = 1) -> Flow[DistinctPage | None]:
+    def page(self, window: int | None = None) -> Flow[DistinctPage | None]:
         """
         Return the next page; it is full unless the search has no more distinct hits.
-        ``None`` without a view, if one search does not fill it.
+        ``None`` without a view, if one search of *window* hits does not fill it.
         """
         size = self.options.size
         shown: list[Hit] = []
-        window = wider * (2 * size + 4)
+        window = window or _window(size)
         folded: set[str] = set()
         self.has_more = False
         while True:
@@ -235,9 +262,12 @@ class _Reader:
             self._is_first = False
         found = answer["hits"]["hits"]
         # What ties may come in another order now: the groups of what was read were shown.
-        again = [hit for hit in found if identity(hit) in skipped]
-        self._shown |= {group for hit in again if (group := self._group(hit)) is not None}
-        new = [hit for hit in found if identity(hit) not in skipped] if again else found
+        new = []
+        for hit in found:
+            if identity(hit) not in skipped or self.search.key(hit) != self.place.key:
+                new.append(hit)
+            elif (group := self._group(hit)) is not None:
+                self._shown.add(group)
         return new, len(found) < size + len(skipped)
 
     @property
@@ -263,7 +293,8 @@ class _Reader:
             fingerprint = self._fingerprint(hit)
             if fingerprint is None or not self._fingerprints:
                 return True
-            return int(hamming_distances(fingerprint, self._fingerprints).min()) > self.search.by
+            shown = np.frombuffer(self._fingerprints, np.uint64)
+            return int(hamming_distances(fingerprint, shown).min()) > self.search.by
         group = self._group(hit)
         return group is None or group not in self._shown
 
@@ -303,13 +334,20 @@ class _Reader:
             "docvalue_fields": [self.search.fields.fingerprint],
         }
         below = {"aggs": {"first": {"top_hits": first}}} if size else {}
-        for begin in range(0, len(groups), _GROUPS):
-            part = groups[begin : begin + _GROUPS]
+        begin, step = 0, _GROUPS
+        while part := groups[begin : begin + step]:
             # By the values, not by ordinals of all groups, which each refresh makes anew.
             terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
             query = self.search.matching({"terms": {name: part}})
             body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-            answer = yield from read_view(self.view, {**body, "track_total_hits": False})
+            try:
+                answer = yield from read_view(self.view, {**body, "track_total_hits": False})
+            except Exception as error:
+                if step == 1 or not has_too_many(error):
+                    raise
+                step = max(1, step // 4)
+                continue
+            begin += step
             for bucket in answer["aggregations"]["groups"]["buckets"]:
                 found = bucket["first"]["hits"]["hits"] if size else ()
                 self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)

@@ -66,9 +66,10 @@ def apply_command(plan: FilePath) -> list[str]:
 
 
 def find_decisions(plan: Plan) -> Path | None:
-    """Return a file of decisions beside *plan*, also as a browser names a second one; ``None`` if none is about it."""
+    """Return the newest file of decisions about *plan* beside it, also as a browser names a second one, or ``None``."""
     name = decisions_name(plan.path)
-    for path in sorted(name.parent.glob(f"{escape(name.stem)}*{name.suffix}")):
+    beside = name.parent.glob(f"{escape(name.stem)}*{name.suffix}")
+    for path in sorted(beside, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         try:
             sha256, _, _ = _read(path)
         except (InvalidInputError, OSError):  # nobody knows what it was meant to keep

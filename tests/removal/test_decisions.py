@@ -2,11 +2,12 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
 from es_simhash.errors import InvalidInputError, WrongTypeError
-from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON, decide, read_approved
+from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON, decide, find_decisions, read_approved
 from es_simhash.removal.may_delete import Guards, Share
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
@@ -58,6 +59,24 @@ def test_what_is_kept_is_counted_no_more(plan, write):
     assert (len(plan), len(decided), len(list(decided.removals()))) == (4, 2, 4)
     assert decided.header.guards.values == {"x": Share(2, 10)}
     assert decided.sha256 == plan.sha256
+
+
+def test_the_newest_decisions_beside_a_plan_are_found(plan, write):
+    """Those of other plans are passed over; what cannot be read may be about this one."""
+    assert find_decisions(plan) is None
+    first = write(0)
+    second = first.with_name("removal.decisions (1).json")
+    shutil.copy(first, second)
+    for newest, older in ((first, second), (second, first)):
+        os.utime(older, (1, 1))
+        os.utime(newest, (2, 2))
+        assert find_decisions(plan) == newest
+    write(0, plan_sha256="0" * 64)
+    assert find_decisions(plan) == second
+    second.write_text("{")
+    assert find_decisions(plan) == second
+    second.unlink()
+    assert find_decisions(plan) is None
 
 
 def test_nothing_need_be_kept(plan, write):

@@ -93,13 +93,14 @@ def command(
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
-        _print_next(out)
+        _print_next(out, made.count)
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
 
 
-def _print_next(plan: str) -> None:
-    print_line(f"then, without --decisions if you decided nothing: {shlex.join(apply_command(plan))}")
+def _print_next(plan: str, removals: int) -> None:
+    if removals:
+        print_line(f"then, without --decisions if you decided nothing: {shlex.join(apply_command(plan))}")
 
 
 def _refuse_plan(out: str) -> None:
@@ -142,7 +143,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
             said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
             print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
             print_line(f"sha256: {found.to_dict()['plan']}")
-            _print_next(plan)
+            _print_next(plan, number)
     if as_json:
         print_json(found.to_dict())
     elif html is None:
@@ -151,7 +152,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
                 lines.print(line)
         if (rest := found.summary.total.removals - limit) > 0:
             note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
-        _print_next(plan)
+        _print_next(plan, found.summary.total.removals)
     return 0
 
 

@@ -36,7 +36,7 @@ class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "group":
             return value
-        if not str(value).isdigit() or int(value) > FINGERPRINT_BITS:
+        if not str(value).isdecimal() or int(value) > FINGERPRINT_BITS:
             self.fail(f"pass group, or a number of bits from 0 to {FINGERPRINT_BITS}", param, ctx)
         return int(value)
 

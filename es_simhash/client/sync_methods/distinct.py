@@ -34,9 +34,10 @@ class DistinctMethods(SyncBase):
 
         Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
         order is that of the search. A document without a group stands for itself. The hits of a page are read in one
-        view of the index. Documents that change their rank between two pages may be seen once more, or missed, as with
-        any ``search_after``; :meth:`search_distinct_pages` reads all pages in one view. Cost: a search for the hits,
-        and one for their groups; a view for a later page; ``total`` and ``counts`` read every group.
+        view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
+        more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
+        view. Cost: a search for the hits, and one for their groups; a view for a later page; for several indices one
+        request more where a field gives the order; ``total`` and ``counts`` read every group.
 
         Args:
             index:
