@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
 from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.groups.lacking_flow import unfilled_query
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, settle_grouping, target_of
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import mapped_texts, mapping_update
+from es_simhash.mapping.mapping import mapping_update, may_hold, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
@@ -71,7 +71,7 @@ class Setup:
         documents:
             Number of documents at the beginning.
         missing:
-            How many of these had no fingerprint.
+            How many of these had a text, perhaps an empty one, and no fingerprint.
         sampled:
             Number of texts that were drawn to measure presets; 0 where the recorded grouping is that of a preset, or
             the index is empty. Fewer than 50 are too few.
@@ -163,17 +163,21 @@ def setup(
     with_fingerprint = 0
     if resolved.each:
         with_fingerprint = yield from _count(index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
+    text_fields = next(iter(wanted.resolved.each.values())).text_fields
+    missing = yield from _count(index, unfilled_query(text_fields, context.prefix))
+    if not with_fingerprint:
+        missing = missing or documents  # no query finds a text field that is not indexed
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
-        next(iter(wanted.resolved.each.values())).text_fields,
+        text_fields,
         str(agreed.scheme),
         wanted.grouping.max_distance if agreed.max_distance is None else agreed.max_distance,
         wanted.grouping.to_dict(),
         preset_of(wanted.grouping, agreed),
         tuple(part for part, names in wanted.lacking.items() if names),
         documents,
-        documents - with_fingerprint,
+        missing,
         wanted.sampled,
         wanted.measured,
     )
@@ -208,6 +212,11 @@ def _decide(
     yield from refuse_updates(index, resolved.mappings)
     refuse_regrouping(resolved.each)
     future = _with_fields(context, resolved, named)
+    if documents and named and not any(may_hold(each, name) for each in resolved.mappings.values() for name in named):
+        raise InvalidInputError(
+            f"no document of {shorten(index_key(index))} has a field {named[0]!r}: check the name of the text field"
+            f"{say_texts(next(iter(resolved.mappings.values())))}"
+        )
     recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
     settings = agree(future, context)
     is_free = recorded is None and settings.max_distance is None
@@ -255,10 +264,8 @@ def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -
         refuse_other_use(name, mapping, context.prefix)
         own = resolved.each.get(name, new)
         if not named and not own.text_fields:
-            known = ", ".join(islice(mapped_texts(mapping), 10))
             raise InvalidInputError(
-                f"index {name!r} does not record its text field: name the text field"
-                f"{known and ' (mapped as text: '}{known}{known and ')'}"
+                f"index {name!r} does not record its text field: name the text field{say_texts(mapping)}"
             )
         own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
         body = mapping_update(mapping, own, prefix=context.prefix)

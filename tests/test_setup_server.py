@@ -9,6 +9,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
 from es_simhash.cli import app
 from tests.estates.wire import Wire
+from tests.servers.command_line import failed
 from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all, stored_groups
 
@@ -199,7 +200,8 @@ def test_the_command(run, server, plain):
     assert done.exit_code == 0, done.output
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
-    assert "measured: nothing, 24 texts are too few" in done.stdout
+    assert "measured: nothing; 50 texts are needed, of 24; similar is the preset for few texts" in done.stdout
+    assert "80 % of the 3-word shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
         assert "already set up" in again.stdout
@@ -225,7 +227,7 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
     assert "within 12 bits, as the index records" in found.stdout
-    assert "texts compared, similarity 0.8; --max-distance BITS goes by bits alone" in found.stderr
+    assert "80 % of the 3-word shingles the same; --max-distance BITS goes by bits alone" in found.stderr
     narrow = run("find", plain, "--id", "0a", "-d", 3)
     assert "the index records 12 bits" in narrow.stderr
     assert "--preset similar" in narrow.stderr
@@ -246,7 +248,99 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
     assert text[:20] in by_rule.stdout
     assert "similarity" in by_rule.stdout
     assert "edited" not in by_rule.stdout
-    assert "within 3 bits, texts compared, similarity 1; --max-distance BITS goes by bits alone" in by_rule.stderr
+    assert (
+        "within 3 bits, and 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
+        in by_rule.stderr
+    )
     asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
     [answer] = map(json.loads, asked.stdout.splitlines())
     assert {each["id"]: each["similarity"] for each in answer["near_dups"]} == {"0b": 1, "same": 1}
+
+
+def test_a_document_without_a_text_lacks_nothing(run, server, plain, simhash, tmp_path):
+    """Neither one without the field nor an empty text: setup, check, doctor, plan and find agree, before and after."""
+    put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
+    # Elasticsearch takes an empty text for one, and OpenSearch does not.
+    missing = simhash.setup(plain, text_field="body", dry_run=True).missing
+    assert 24 <= missing <= 26
+    assert f"would give up to {missing} documents a first fingerprint" in run("setup", plain, "-t", "body").stdout
+    done = run("setup", plain, "-t", "body", "--yes")
+    assert "27 compared, 24 got their first fingerprint" in done.stdout
+    path = tmp_path / "plan"
+
+    def lacking():
+        [check], found = simhash.check(plain), simhash.doctor(plain)
+        by_check = [int(fault.found) for fault in check.faults if fault.kind == "without_fingerprint"]
+        by_doctor = [each.severity for each in found.findings if each.topic == "missing"]
+        by_plan = simhash.plan_removal(plain, path).without_fingerprint
+        return by_check, by_doctor, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
+
+    assert lacking() == ([], ["note"], 0, False)
+    assert "already set up" in run("setup", plain).stdout
+    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}])
+    assert lacking() == ([1], ["error"], 1, True)
+    assert "would give 1 document a first fingerprint" in run("setup", plain).stdout
+
+
+def test_many_texts_without_letters(server, plain, simhash, tmp_path):
+    """More than are read: none of them is called forgotten."""
+    simhash.setup(plain, text_field="body")
+    put(server, plain, [{"_id": f"dots {number}", "body": "..."} for number in range(230)])
+    assert simhash.check(plain)[0].faults == ()
+    assert simhash.plan_removal(plain, tmp_path / "plan").without_fingerprint == 0
+
+
+def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
+    """What came meanwhile is compared too, so no more documents are changed than compared."""
+    late = [{"_id": f"late {number}", "body": text} for number, text in enumerate(random_texts(9, 7))]
+
+    def write(_):
+        if late:
+            put(server, plain, [late.pop()])
+
+    found = SimHashClient(sync_client).setup(plain, text_field="body", progress=write)
+    assert len(late) < 9
+    assert found.filled.changed == found.filled.seen > 24
+
+
+def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
+    """A setup that was stopped: each command that then shows too little names the command that goes on."""
+    pytest.importorskip("vl_convert")
+    page, plan = tmp_path / "page.html", tmp_path / "plan"
+    assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
+    assert f"no lookup finds them; run es-simhash backfill {plain}\n" in run("find", plain, "--id", "0a").stderr
+    failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX --yes")
+    assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
+    commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
+    for command in commands:
+        assert "warning" not in run(*command).stderr
+    put(server, plain, [{"_id": "new", "body": documents()[0]["body"]}])
+    for command in commands:
+        said = run(*command).stderr
+        assert "warning: 1 document with a text and without fingerprint: " in said
+        assert f"; run es-simhash setup {plain} --yes\n" in said
+    [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
+    assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
+    assert run("plan", plain, "--out", plan).exit_code == 0
+
+
+def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
+    """It has its chart over time by the field of the canonicals, and says which option adds the one by source."""
+    pytest.importorskip("vl_convert")
+    simhash.setup(plain, text_field="body", time_field="published")
+    found = simhash.report(plain)
+    assert (found.stats.time.field, found.lacking) == ("published", ("source",))
+    assert "--source-field FIELD" in found.html()
+    said = run("report", plain, "--out", tmp_path / "page.html").stderr
+    assert "--source-field FIELD adds a chart by source" in said
+    assert "--time-field" not in said
+    assert simhash.report(plain, source_field="title").lacking == ()
+
+
+def test_a_text_field_that_is_not_there(run, plain):
+    """The fields that are mapped as text are named."""
+    failed(run("setup", plain, "-t", "bodi"), f"{plain!r} has a field 'bodi'", "(mapped as text: body)")
+
+
+def test_an_index_is_no_template(run, plain):
+    failed(run("index-template", plain), f"{plain!r} is an index, not an index template, alias or data stream: setup")

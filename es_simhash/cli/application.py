@@ -184,7 +184,8 @@ class Application(click.Group):
         except Exception as failure:
             if os.environ.get("ES_SIMHASH_DEBUG"):
                 raise
-            error(describe(failure, url=ctx.meta.get("es_simhash.url")), kind=kind_of(failure))
+            url, like = ctx.meta.get("es_simhash.url"), ctx.meta.get("es_simhash.like", ())
+            error(describe(failure, url=url, like=like), kind=kind_of(failure))
             return FAILED
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,14 +17,14 @@ from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
-from es_simhash.connection import ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_settings_by_index
-from es_simhash.transport.protocol import Flow, status_of
+from es_simhash.transport.protocol import Flow, error_text, status_of
 
 _T = TypeVar("_T")
 
@@ -45,6 +46,10 @@ class Connection:
         """Carry out a *flow* for which the library has no method."""
         return run(within_limits(flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
 
+    @property
+    def prefix(self) -> str:
+        return self.simhash._context.prefix  # noqa: SLF001
+
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
@@ -57,6 +62,20 @@ class Connection:
         rules = {target_of(own) for own in self.settings(index).values()}
         rule = rules.pop() if len(rules) == 1 else None
         return None if rule is None or rule.similarity is None else rule
+
+
+def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[str]:
+    """Return the indices and aliases that the user may see with names nearly *index*, at most three; one request."""
+    try:
+        client, _ = open_client(server, headers, index)
+        try:
+            found = client.indices.get_alias(index="*")
+        finally:
+            client.close()
+    except Exception:  # noqa: BLE001 -- a login may see no other index; that the first is not there is said anyway
+        return []
+    aliases = [alias for each in found.values() for alias in each.get("aliases") or ()]
+    return difflib.get_close_matches(index, dict.fromkeys([*found, *aliases]), n=3)
 
 
 @contextmanager
@@ -87,6 +106,8 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
         finally:
             client.close()
     except Exception as error:
+        if "index_not_found_exception" in error_text(error):
+            click.get_current_context().meta["es_simhash.like"] = _names_like(server, headers, index)
         if status_of(error) is None and urlsplit(url).port != urlsplit(f"//{given.rpartition('//')[2]}").port:
             error.add_note(f"port {urlsplit(url).port} was tried, because the URL names none")
         raise

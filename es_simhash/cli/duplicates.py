@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line, warn
 from es_simhash.cli.tables import Lines, Value
+from es_simhash.groups.lacking_flow import count_lacking
+from es_simhash.groups.settings_flow import target_of
+from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult
 from es_simhash.tables.tabular import cut
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
+    from es_simhash.cli.connect import Connection
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.removal.records import RemovalPlan
 
@@ -99,14 +103,49 @@ class Counts:
         return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
 
 
-def warn_of_lacking(made: RemovalPlan, index: str) -> None:
-    """Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write."""
-    if number := made.without_fingerprint:
-        said = f"{count(number, 'document')} with a text and without fingerprint, which no plan can have"
-        warn(f"{said}: run {shlex.join(['es-simhash', 'backfill', index])}", kind="without_fingerprint", number=number)
-    if number := made.ungrouped:
-        said = f"{count(number, 'document')} never grouped: the plan has their duplicates, and the index shows none yet"
-        warn(f"{said}: run {shlex.join(['es-simhash', 'reconcile', index])}", kind="ungrouped", number=number)
+def _way_on(connection: Connection, index: str) -> str:
+    """Return the command that fills and groups what is left of *index*."""
+    is_grouped = any(target_of(own) is not None for own in connection.settings(index).values())
+    words = ["setup", index, "--yes"] if is_grouped else ["backfill", index]
+    more = [] if connection.prefix == DEFAULT_PREFIX else ["--prefix", connection.prefix]
+    return shlex.join(["es-simhash", *words, *more])
+
+
+def warn_of_lacking(
+    connection: Connection,
+    index: str,
+    lacking: tuple[int, int] | None = None,
+    *,
+    unfilled: str = "they are in no group",
+    ungrouped: str | None = "the index shows no group of them",
+) -> None:
+    """
+    Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
+    *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
+    """
+    if lacking is None:
+        settings, with_groups = connection.settings(index), ungrouped is not None
+        try:
+            lacking = connection.run(count_lacking(index, settings, connection.prefix, with_groups=with_groups))
+        except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
+            return
+    for number, kind, what, so in (
+        (lacking[0], "without_fingerprint", "with a text and without fingerprint", unfilled),
+        (lacking[1], "ungrouped", "never grouped", ungrouped),
+    ):
+        if number and so is not None:
+            said = f"{count(number, 'document')} {what}: {so}; run {_way_on(connection, index)}"
+            warn(said, kind=kind, number=number)
+
+
+def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
+    warn_of_lacking(
+        connection,
+        index,
+        (made.without_fingerprint, made.ungrouped),
+        unfilled="no plan can have them",
+        ungrouped="the plan has their duplicates, and the index shows none yet",
+    )
 
 
 def show_plan(path: FilePath, *, as_json: bool) -> None:

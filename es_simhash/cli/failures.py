@@ -43,12 +43,19 @@ _CAUSES = {
     "Temporary failure in name resolution": "the name of the host cannot be resolved",
     "CERTIFICATE_VERIFY_FAILED": "nobody it trusts signed it, or it is for another host",
     "WRONG_VERSION_NUMBER": "the server does not speak TLS",
+    **dict.fromkeys(
+        ("RemoteDisconnected", "BadStatusLine", "Connection aborted", "ServerDisconnected"),
+        "what listens there closed the connection without an answer: it is no search server, or wants https://",
+    ),
 }
 
 
-def describe(error: BaseException, *, url: str | None = None) -> str:
-    """Return *error* as one line for the user; *url* is shown, so it must have no login."""
-    line = " ".join(_describe(error, url or "the server").split())
+def describe(error: BaseException, *, url: str | None = None, like: Sequence[str] = ()) -> str:
+    """
+    Return *error* as one line for the user; *url* is shown, so it must have no login. *like*: names of indices that are
+    nearly the one that does not exist.
+    """
+    line = " ".join(_describe(error, url or "the server", like).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
@@ -65,7 +72,7 @@ def _is_of_client(error: BaseException) -> bool:
     return any(cls.__module__.partition(".")[0] in _CLIENT_MODULES for cls in type(error).__mro__)
 
 
-def _describe(error: BaseException, server: str) -> str:
+def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
     if isinstance(error, IncompleteSearchError) and error.reasons and not isinstance(error, NoIndexError):
         return (
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
@@ -89,7 +96,7 @@ def _describe(error: BaseException, server: str) -> str:
         return str(error)
     if _is_of_client(error):
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        return _describe_client_error(error, server) + notes
+        return _describe_client_error(error, server, like) + notes
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
@@ -102,7 +109,7 @@ def _describe(error: BaseException, server: str) -> str:
     )
 
 
-def _describe_client_error(error: BaseException, server: str) -> str:
+def _describe_client_error(error: BaseException, server: str, like: Sequence[str]) -> str:
     names = {cls.__name__ for cls in type(error).__mro__}
     status = status_of(error)
     if "UnsupportedProductError" in names:
@@ -119,10 +126,10 @@ def _describe_client_error(error: BaseException, server: str) -> str:
             f"cannot reach {server}: {_cause(error)}; start the server, or pass its address by --url or ES_SIMHASH_URL "
             "(es-simhash serve starts a local one)"
         )
-    return _describe_status(error, status, server)
+    return _describe_status(error, status, server, like)
 
 
-def _describe_status(error: BaseException, status: int, server: str) -> str:
+def _describe_status(error: BaseException, status: int, server: str, like: Sequence[str]) -> str:
     text = error_text(error)
     reason = _reason(error)
     if status == 400 and ("media_type_header" in text or "compatible-with" in text):
@@ -147,7 +154,8 @@ def _describe_status(error: BaseException, status: int, server: str) -> str:
         way = ", or pass --scheme to search without reading the mapping" if _READ_MAPPING in text else ""
         return f"{server} does not allow this (403): {reason}; use a login with rights on the index{way}"
     if "index_not_found_exception" in text:
-        return f"{reason}: check the name, or create the index with es-simhash create"
+        close = f"did you mean {' or '.join(like)}" if like else "check the name"
+        return f"{reason}: {close}, or create the index with es-simhash create"
     if "all shards failed" in text:
         return f"{reason}: see which shards have no copy (GET _cat/shards/INDEX) and the log of {server}"
     if status == 429 or status >= 500:

@@ -52,8 +52,9 @@ def measures(command: Function) -> Function:
     @click.option(
         "--measure",
         type=click.Choice(MEASURES),
-        help="What similar means. jaccard: shared shingles of both texts. containment: shared shingles of the smaller "
-        "text. edit: what stays of the longer text. Default: that of the preset, else jaccard.",
+        help="What similar means. jaccard: shared shingles (runs of 3 words, or 5 Chinese characters) of both texts. "
+        "containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that of the "
+        "preset, else jaccard.",
     )
     @click.option(
         "--unit",
@@ -99,7 +100,7 @@ def verification(command: Function) -> Function:
     @options.share(
         "--verify",
         help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-        "shingles.",
+        "3-word shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures

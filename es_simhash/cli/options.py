@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from random import randrange
 from typing import Any
 
 import click
@@ -343,9 +344,18 @@ def value_option(*, default: bool | None) -> Decorator:
     )
 
 
-def sample(default: int) -> Decorator:
-    """Add ``--sample`` and ``--seed`` for commands that read *default* documents at random."""
+def sample(default: int, *, is_new: bool = False) -> Decorator:
+    """
+    Add ``--sample`` and ``--seed`` for commands that read *default* documents at random.
+    *is_new*: without ``--seed`` each run draws others, so that in time all are seen.
+    """
     text = "Number of documents that are drawn at random and read."
     size = number("--sample", most=10_000, default=default, help=text)
-    seed = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
+    seed = click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=None if is_new else 0,
+        callback=lambda _, __, given: randrange(2**31) if given is None else given,
+        help=f"Seed of the random choice.{' Default: another one each time.' if is_new else ''}",
+    )
     return lambda command: size(seed(command))

@@ -53,7 +53,7 @@ _WORDS = {
     "call put_mapping": "run es-simhash create INDEX --existing --yes",
     "put_mapping": "es-simhash create INDEX --existing --yes --text-field FIELD",
     "; create_index does so where a template has our fields": "",
-    "ingest with on_duplicate, or run reconcile, first": "run es-simhash reconcile first",
+    "ingest with on_duplicate, or run setup, first": "run es-simhash setup INDEX --yes",
     "on_duplicate=None (--on-duplicate none)": "--on-duplicate none",
     "create_index": "es-simhash create",
     ", or use search_distinct_pages": "",

@@ -77,6 +77,7 @@ class Dialect:
             return _answer(call, self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
+                _note_other_product(error)
                 raise
         return _answer(call, self._send(client, call))
 
@@ -86,6 +87,7 @@ class Dialect:
             return _answer(call, await self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
+                _note_other_product(error)
                 raise
         return _answer(call, await self._send(client, call))
 
@@ -110,6 +112,16 @@ class Dialect:
             return False
         text = error_text(error)
         return any(name in text for name in (*self.search_options, *self.source_options))
+
+
+def _note_other_product(error: Exception) -> None:
+    """Note on *error* what to do, if it says that the client of Elasticsearch speaks to something else."""
+    is_refused = status_of(error) == 406 and "compatible-with" in error_text(error)
+    if is_refused or type(error).__name__ == "UnsupportedProductError":
+        error.add_note(
+            "the server is OpenSearch, or an Elasticsearch older than the client: pass an opensearchpy client, or the "
+            "elasticsearch client of the server's version"
+        )
 
 
 def _with_header_text(lines: Iterable[Any]) -> Iterator[Any]:

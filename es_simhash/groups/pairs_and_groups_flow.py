@@ -280,7 +280,7 @@ def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flo
     GroupingRequest(preset=options.preset).check_scheme(settings)
     refuse_regrouping(resolved.each)
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
-        raise MappingError("the index was never grouped: ingest with on_duplicate, or run reconcile, first")
+        raise MappingError("the index was never grouped: ingest with on_duplicate, or run setup, first")
     if options.limits().similarity is not None:
         require_text_fields(resolved.text_fields, "texts cannot be compared", "leave verify and preset out")
     return resolved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_count, check_name, check_names, check_object
@@ -235,6 +236,12 @@ def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
         if node.get("type") in ("text", "match_only_text"):
             yield f"{above}{name}"
         yield from mapped_texts(node, f"{above}{name}.")
+
+
+def say_texts(mapping: Mapping[str, Any]) -> str:
+    """Return the first fields that *mapping* maps as text, as the end of a message; empty if there are none."""
+    known = ", ".join(islice(mapped_texts(mapping), 10))
+    return f" (mapped as text: {known})" if known else ""
 
 
 _MAPPED = "mapped"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
+from es_simhash.groups.lacking_flow import unfilled_query
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import Context
@@ -98,8 +99,13 @@ def _find_missing(
 ) -> Flow[list[Finding]]:
     if missing <= 0:
         return []
-    query = {"bool": {"must_not": [{"exists": {"field": Fields(context.prefix).fingerprint}}]}}
-    hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
+    hits: Hits = []
+    # Those with a text before those without: only these can have been forgotten.
+    for texts in (fields, ()) if fields else ((),):
+        query = unfilled_query(texts, context.prefix)
+        hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
+        if hits:
+            break
     judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
     findings: list[Finding] = yield Compute(judge, (hits, missing))
     return findings

@@ -94,11 +94,12 @@ class Explanation(Tabular):
         first, second:
             The fingerprints; ``None`` for a text without features.
         similarity:
-            Shingle Jaccard similarity and containment of the texts.
+            Jaccard similarity and containment of the texts, by their shingles of 3 words, or of 5 Chinese characters.
         letters:
             Edit similarity of their letters.
         features:
-            Features of either text; those that count most first. Empty where a text is too long to list them.
+            Features of either text, of which the fingerprints are made; those that count most first. Empty where a text
+            is too long to list them.
         is_cut:
             Whether the features were left out for length.
         diff:
@@ -176,7 +177,7 @@ class Explanation(Tabular):
     def _title(self) -> str:
         distance = "no distance" if self.distance is None else f"distance {self.distance} bits"
         letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
-        return f"{distance}; {self.similarity.jaccard:.1%} of the shingles{letters} are the same"
+        return f"{distance}; {self.similarity.jaccard:.1%} {WORD_SHINGLES.of_what}{letters} are the same"
 
     def _sheets(self) -> Sequence[Sheet | Html]:
         marks = {"removed": "del", "added": "ins"}

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.arguments import check_options
-from es_simhash.dashboards.subject import countable_field
+from es_simhash.dashboards.subject import countable_field, node_of
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
@@ -197,6 +197,8 @@ class ReportOptions(StatsOptions):
     Args:
         text_field:
             Field whose text is shown; by default those that the index records.
+        time_field:
+            Date field to count by; by default the one that the index records as its order of canonicals.
         filter:
             A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
             the presets. The health is that of all fingerprints.
@@ -223,7 +225,11 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     """
     at = now()
     resolved = yield from resolve_index(context, index)
-    options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
+    options = replace(
+        options,
+        source_field=countable_field(options.source_field, resolved.mappings),
+        time_field=options.time_field or _recorded_time(resolved),
+    )
     stats = yield from read_stats(context, index, options)
     diagnosis = yield from diagnose(context, index, SampleOptions(sample=options.sample, seed=options.seed))
     settings = yield from read_present_settings(context, index)
@@ -236,6 +242,17 @@ def read_report(context: Context, index: Index, options: ReportOptions, *, versi
     groups = yield from shown.read(stats)
     presets = yield from _sample_presets(context, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
+
+
+def _recorded_time(resolved: Resolved) -> str | None:
+    """Return the date by which the canonical is chosen in every index, if that is recorded."""
+    found: set[str | None] = set()
+    for name, own in resolved.each.items():
+        grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
+        fields = [key.field for key in grouping.keys if key.kind == "field"] if grouping is not None else []
+        dates = [each for each in fields if (node_of(mapping, each) or {}).get("type") in ("date", "date_nanos")]
+        found.add(next(iter(dates), None))
+    return found.pop() if len(found) == 1 else None
 
 
 def _sample_presets(

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.arguments import FilePath, check_output
 from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.groups.lacking_flow import count_lacking
 from es_simhash.groups.reconcile_flow import read_groups
 from es_simhash.groups.rule import Grouping, parse_key
-from es_simhash.groups.settings_flow import find_field, settle_grouping, target_of
+from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
@@ -121,7 +122,7 @@ def plan_removal(
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
-        lacking = yield from _count_lacking(context, index, resolved)
+        lacking = yield from count_lacking(index, resolved.each, context.prefix)
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
@@ -137,25 +138,6 @@ def plan_removal(
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
     excess = tuple(header.excess)
     return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking)
-
-
-def _count_lacking(context: Context, index: Index, resolved: Resolved) -> Flow[tuple[int, int]]:
-    """Return how many documents have a text and no fingerprint, and how many lack the group that is recorded."""
-    fields = Fields(context.prefix)
-    has_fingerprint = {"exists": {"field": fields.fingerprint}}
-    texts = [{"exists": {"field": each}} for each in resolved.text_fields.all]
-    has_text = [{"bool": {"should": texts}}] if texts else []
-    grouped = [name for name, own in resolved.each.items() if target_of(own) is not None]
-    has_record = [has_fingerprint, {"terms": {"_index": grouped}}]
-    numbers = []
-    for query in (
-        {"filter": has_text, "must_not": [has_fingerprint]},
-        {"filter": has_record, "must_not": [{"exists": {"field": fields.group}}]},
-    ):
-        number, gaps = yield from count_documents(index, {"bool": query}, patience=Patience())
-        check_whole(gaps)
-        numbers.append(number)
-    return numbers[0], numbers[1]
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:

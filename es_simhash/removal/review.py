@@ -15,6 +15,7 @@ from es_simhash.groups.rule import parse_key
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.tables.tabular import cut, percent
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -195,12 +196,12 @@ def _stays(key: Any) -> str:
 def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
     similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
     parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    by = ""
+    measure = WORD_SHINGLES
     if isinstance(similarity, Mapping):
-        by = f" ({similarity.get('measure')} of {similarity.get('unit')})"
-        similarity = similarity.get("at_least")
-    texts = f"at least {similarity * 100:g} % similar{by}" if isinstance(similarity, (int, float)) else "not compared"
-    return [*parts, f"texts {texts}"]
+        measure, similarity = TextMeasure.from_dict(similarity), similarity.get("at_least")
+    if not isinstance(similarity, (int, float)):
+        return [*parts, "texts not compared"]
+    return [*parts, f"texts similar: at least {similarity * 100:g} % {measure.of_what} are the same"]
 
 
 LONGEST_VALUE = 120

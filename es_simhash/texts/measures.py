@@ -81,6 +81,18 @@ class TextMeasure(Record):
     def __str__(self) -> str:
         return f"{self.measure} of {self.unit}"
 
+    @property
+    def of_what(self) -> str:
+        """
+        Return what a similarity is a share of, for people.
+        >>> TextMeasure().of_what
+        'of the 3-word shingles'
+        """
+        if self.measure == "edit":
+            return "of the words" if self.unit == "words" else "of the letters"
+        smaller = ", of the smaller text" if self.measure == "containment" else ""
+        return f"of the {'3-word' if self.unit == 'words' else '5-letter'} shingles{smaller}"
+
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
         return cls(recorded["measure"], recorded["unit"])

@@ -232,6 +232,8 @@ class _Backfill:
         self._refuse_new_indices(hits)
         fresh = yield Compute(self._ledger.find_fresh, (hits,))
         if fresh:
+            # Counted with what was compared, because what is written now is counted with what was changed.
+            self._ledger.seen += len(fresh)
             yield from self._compare_again([document_key(hit) for hit in fresh])
             yield Emit(self._report())
         return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []

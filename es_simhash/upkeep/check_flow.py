@@ -1,7 +1,8 @@
 """
 Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
-Cost: two requests (mappings, settings), one more for an alias, and up to five counts for each index.
+Cost: two requests (mappings, settings), one more for an alias, up to six counts for each index, and where documents
+seem to lack their fingerprint a search that reads up to 200 of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import SimHashError
+from es_simhash.groups.lacking_flow import count_unfilled
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import Regrouping
 from es_simhash.mapping.context import Context
@@ -100,8 +102,12 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
     if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
         used = len(markers_in_use(mapping, prefix=context.prefix))
         faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
-    if ready and fingerprinted < documents:
-        faults.append(Fault("without_fingerprint", found=str(documents - fingerprinted), wanted=str(documents)))
+    if ready and settings is not None and fingerprinted < documents:
+        clauses = [] if index == name else [{"term": {"_index": name}}]
+        texts = settings.text_fields
+        lacking = yield from count_unfilled(index, settings.scheme, texts, context.prefix, clauses=clauses)
+        if lacking:
+            faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
         faults += yield from _pipeline_errors(index, name, mapping, context.prefix)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:

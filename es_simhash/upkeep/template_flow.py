@@ -31,6 +31,7 @@ from es_simhash.mapping.meta import (
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.record import Record
 from es_simhash.transport.protocol import Call, Flow, Index, status_of
+from es_simhash.transport.retry_flow import send_once, unless_refused
 from es_simhash.upkeep.setup_flow import simulate
 from es_simhash.writes.targets_flow import ask_about, next_index, write_index
 
@@ -122,6 +123,10 @@ def _find_template(context: Context, name: str) -> Flow[tuple[str, str | None]]:
     if not fitting:
         yield from _refuse_legacy(created)
         if not aliases:
+            if (yield from unless_refused(send_once(Call("get_mapping", {"index": name})), 401, 403, 404)):
+                raise InvalidInputError(
+                    f"{name!r} is an index, not an index template, alias or data stream: setup is enough"
+                )
             raise InvalidInputError(f"there is no alias, data stream or index template {name!r}: check the name")
         raise mapping_error(
             name, [Fault("no_template", context.prefix, found=f"no index template matches {created!r}", wanted=name)]

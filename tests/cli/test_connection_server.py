@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import traceback
 
 import pytest
@@ -26,6 +27,48 @@ def test_server_down(run, index):
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "--url")
         failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
+
+
+def test_no_search_server(run, index):
+    """What closes each connection without an answer: one line in plain words, for both clients."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def close():
+            while True:
+                try:
+                    connection, _ = other.accept()
+                except OSError:
+                    return
+                connection.recv(1_000)
+                connection.close()
+
+        thread = threading.Thread(target=close, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{other.getsockname()[1]}"
+        for more in ([], ["--product", "opensearch"], ["--product", "elasticsearch"]):
+            line = failed(
+                run("find", index, TEXT, "--url", url, *more), f"cannot reach {url}", "it is no search server"
+            )
+            assert "Disconnected" not in line
+        other.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_an_index_that_is_not_there(run, news):
+    """Those with nearly the name are offered before a new one."""
+    for command in (["find", f"{news[:-1]}", TEXT], ["check", f"{news}s"], ["setup", f"{news}s", "-t", "body"]):
+        failed(run(*command), f"did you mean {news}", ", or create the index with es-simhash create")
+    failed(run("find", "zzzz", TEXT), "check the name, or create the index")
+
+
+def test_the_other_product(server, news):
+    """Elasticsearch's own client against OpenSearch: the last line of the error says which client to pass."""
+    if server.product != "opensearch":
+        pytest.skip("about OpenSearch")
+    library = pytest.importorskip("elasticsearch")
+    with library.Elasticsearch(server.url) as client, pytest.raises(Exception) as failure:  # noqa: PT011 -- theirs
+        SimHashClient(client).find_near_dups(news, TEXT)
+    assert "pass an opensearchpy client" in failure.value.__notes__[-1]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,9 @@ def test_explain_documents(run, news):
     """Documents are named by id; one that is not there is said so in a line."""
     assert "[-Residents-]{+People+}" in run("explain", "--index", news, "a", "b").stdout
     failed(run("explain", "--index", news, "a", "nobody"), "'nobody' cannot be compared: there is none")
+    assert run("explain", news, "a", "b").stdout == run("explain", "--index", news, "a", "b").stdout
+    assert "of the 3-word shingles are in both texts" in run("explain", news, "a", "b").stdout
+    assert run("explain", "--index", news, news, "a", "b").exit_code == 2
 
 
 def test_doctor(run, news, server):
@@ -69,6 +72,21 @@ def test_doctor(run, news, server):
     assert result.exit_code == 1
     [finding] = [each for each in json.loads(result.stdout)["findings"] if each["topic"] == "missing"]
     assert finding["advice"] == "backfill the index"
+
+
+def test_doctor_of_a_part(run, news, server):
+    """Each time another part, so that a stale document is found at last; the seed that is printed finds it again."""
+    server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"text": TEXT}})
+    seeds = set()
+    for _ in range(60):
+        shown = json.loads(run("doctor", news, "--sample", "1", "--json").stdout)
+        seeds.add(shown["seed"])
+        if is_stale := "stale" in {each["topic"] for each in shown["findings"]}:
+            break
+    assert is_stale
+    said = run("doctor", news, "--sample", "1", "--seed", shown["seed"]).stdout
+    assert f"3 with a fingerprint, 1 of these examined (seed {shown['seed']}); es-simhash setup {news} compares" in said
+    assert "stale" in said
 
 
 def test_tune(run, news):

@@ -380,9 +380,11 @@ def test_the_table_of_presets():
 def test_removal(server, page):
     """The Python blocks; then the commands, on an index that is ten times as large."""
     with ran(page, server) as namespace:
-        documents = [{"_id": f"n{n}", "body": f"{n} " * 20 + chr(97 + n) * 9} for n in range(9)]
+        simhash, documents = namespace["simhash"], [each for each in namespace["documents"] if each["_id"] != "b"]
+        documents += [{"_id": f"n{n}", "body": f"{n} " * 20 + chr(97 + n) * 9} for n in range(9)]
         documents.append({"_id": "z", "body": namespace["text"] + "!"})
-        list(namespace["simhash"].ingest("news", documents))
+        simhash.create_index("news", text_field="body")
+        list(simhash.ingest("news", documents))
         for name in ("removal.jsonl", "removed.jsonl.gz"):
             Path(name).unlink()
         printed = run_commands(page)

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import fields
 from datetime import datetime
 from html.parser import HTMLParser
+from itertools import pairwise
 from string import Formatter
 
 import numpy as np
@@ -19,7 +20,7 @@ from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
 from es_simhash.quality.known_pairs import RealPairs, sample_presets
 from es_simhash.quality.report import figures, figures as draw
 from es_simhash.quality.report.page import IndexReport, Member, ShownGroup, WhyShown
-from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS
+from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS, Speech
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 
 HOSTILE = [
@@ -209,6 +210,19 @@ def test_a_bar_ends_where_the_next_begins():
         begin, stop = (round(datetime.fromisoformat(f"{day}T00:00Z").timestamp() * 1000) for day in (start, end))
         assert figures._end(begin, interval) == stop
     assert figures._end(10**15, "year") == 10**15 + 365 * 86_400_000
+
+
+@pytest.mark.parametrize("months", range(5, 13))
+def test_the_dates_below_a_chart_stand_apart(months):
+    """A letter of 12 pixels is about 7 wide; between two names there is room."""
+    begins = [round(datetime.fromisoformat(f"2025-{n:02}-01T00:00Z").timestamp() * 1000) for n in range(1, months + 1)]
+    time = TimeCounts("at", "month", {each: Count(9, 2) for each in begins}, Count(), Count(), Count())
+    found = next(draw.figures(Stats("i", 9, 9, 2, time=time), Speech("en")))
+    for drawing in found["drawings"].values():
+        labels = re.findall(r'translate\(([\d.]+),15\)"[^>]*opacity="1"[^>]*>([A-Z][a-z]+|2\d+)<', str(drawing))
+        assert len(labels) > 1
+        for (left, one), (right, other) in pairwise(labels):
+            assert float(right) - float(left) > 7 * (len(one) + len(other)) / 2
 
 
 def test_sources_of_any_name_keep_their_numbers():

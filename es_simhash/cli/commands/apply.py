@@ -15,7 +15,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_lacking
+from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_plan
 from es_simhash.cli.grouping_options import grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
@@ -160,7 +160,7 @@ def _plan_index(
             break  # one line tells: an older file of the user is no sign that all is done
     path = beside if yes and not is_used else folder / "plan"
     made = connection.simhash.plan_removal(index, path, **asked)
-    warn_of_lacking(made, index)
+    warn_of_plan(connection, index, made)
     if is_used and made.count:
         raise InvalidInputError(
             f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"

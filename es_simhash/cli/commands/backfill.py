@@ -29,7 +29,7 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.groups.rule import parse_key
+from es_simhash.groups.rule import Grouping, parse_key
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.texts.measures import PRESETS
 from es_simhash.upkeep.backfill_flow import BackfillOptions
@@ -169,9 +169,11 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
     yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
-    similarity = found.grouping["similarity"]
-    texts = "texts are not compared" if similarity is None else f"texts compared, similarity {similarity}"
-    rule = f"{name}, scheme {found.scheme}, within {found.grouping['max_distance']} bits, {texts}"
+    grouping = Grouping.from_dict(found.grouping)
+    texts = "texts are not compared"
+    if grouping.similarity is not None:
+        texts = f"texts compared: {100 * grouping.similarity:g} % {grouping.measure.of_what} are the same"
+    rule = f"{name}, scheme {found.scheme}, within {grouping.max_distance} bits, {texts}"
     yield f"rule: {rule}; stays: {', then '.join(parse_key(each).words for each in found.grouping['canonical'])}"
     yield from _measured(found)
     filled, groups = found.filled, found.groups
@@ -179,7 +181,8 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
     if found.is_already:
         yield "already set up: nothing is to do"
     elif is_dry:
-        yield f"would give {new_ones:,} documents their first fingerprint, replace {stale:,} stale ones, and group all"
+        new = f"{'up to ' if filled is None else ''}{count(new_ones, 'document')}"
+        yield f"would give {new} a first fingerprint, replace {stale:,} stale ones, and group all"
         yield "nothing changed, pass --yes to do it"
         return
     elif filled is not None and groups is not None:
@@ -215,11 +218,11 @@ def _measured(found: Setup) -> Iterator[str]:
 
     figures = found.measured
     if found.sampled < FEW and (figures is not None or not found.documents):
-        yield f"measured: nothing, {count(found.sampled, 'text')} are too few; {WIDEST} is the preset for few texts"
+        yield f"measured: nothing; {FEW} texts are needed, of {found.sampled:,}; {WIDEST} is the preset for few texts"
     elif figures is not None:
         share = figures.recall if figures.recall_similar is None else figures.recall_similar
-        found_of = f"{100 * (share or 0):.1f} % of the edited copies of {count(found.sampled, 'text')}"
-        yield f"measured: {figures.preset} finds {found_of} that stay 80 % the same; what it finds is compared by text"
+        copies = f"edited copies of {found.sampled:,} of your texts, 80 % the same or more"
+        yield f"measured: {copies}; {figures.preset} finds {100 * (share or 0):.1f} % of them"
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
         again = ["es-simhash", "reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes"]
         yield f"to change the rule: {shlex.join(again)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
     """
     Report whether lookups in INDEX work, and what is wrong.
 
-    INDEX may be a name, an alias, a pattern, or several of them separated by commas. Only mappings and counts are read;
-    es-simhash doctor also reads documents, and finds fingerprints that are wrong. Writes nothing. Exits with 1 if an
-    index is not ready; with --scheme also if an index has another scheme.
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. It reads mappings, counts,
+    and a few documents without a fingerprint; es-simhash doctor reads many, and finds fingerprints that are wrong.
+    Writes nothing. Exits with 1 if an index is not ready; with --scheme also if an index has another scheme.
     """
     with connect(target, index) as connection:
         checks = connection.simhash.check(index)
@@ -87,7 +88,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
 
 @options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")
 @click.argument("index")
-@options.sample(1_000)
+@options.sample(1_000, is_new=True)
 @options.text_field
 @options.scheme
 @options.target
@@ -97,16 +98,16 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
 
     Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
     terms that many documents share, the template text behind these and behind the largest group, numbers that
-    JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents;
-    es-simhash check reads none, and says what the mapping records. Writes nothing. Exits with 1 if
-    something is wrong.
+    JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents, each time
+    another one; es-simhash check says what the mapping records. Writes nothing. Exits with 1 if something
+    is wrong.
     """
     with connect(target, index) as connection:
         found = connection.simhash.doctor(index, **how)
     if as_json:
-        print_json(_to_dict(found), indent=2)
+        print_json(_to_dict(found) | {"seed": how["seed"]}, indent=2)
     else:
-        _show(found)
+        _show(found, how["seed"])
     return 0 if found.is_healthy else 1
 
 
@@ -116,10 +117,13 @@ def _to_dict(found: Diagnosis) -> dict[str, Any]:
     return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}
 
 
-def _show(found: Diagnosis) -> None:
+def _show(found: Diagnosis, seed: int) -> None:
+    examined = f"{found.sampled:,} examined"
+    if found.sampled < found.fingerprinted:
+        compare = shlex.join(["es-simhash", "setup", found.index])
+        examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
     print_line(
-        f"{found.index}: {count(found.documents, 'document')}, {found.fingerprinted:,} with a fingerprint, "
-        f"{found.sampled:,} examined"
+        f"{found.index}: {count(found.documents, 'document')}, {found.fingerprinted:,} with a fingerprint, {examined}"
     )
     if found.findings:
         print_table(

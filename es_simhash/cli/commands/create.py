@@ -180,8 +180,8 @@ def index_template(
         print_line(f"stored index template {change.name}" if yes else undone)
         note("no server writes a template on condition: a change that somebody else makes meanwhile is lost")
         note(
-            "the rule of the groups is not in it, since reconcile --regroup could not change it there: ingest, follow "
-            "and setup record that of the other indices in each new one"
+            "the template has no rule of groups: ingest, follow and setup copy the rule of the older indices into each "
+            "new one"
         )
 
 

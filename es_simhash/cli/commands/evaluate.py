@@ -20,7 +20,7 @@ from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
 from es_simhash.removal.files import refuse_output
-from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, get_preset
+from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
 
 if TYPE_CHECKING:
     from es_simhash.quality.explain_flow import Explanation, Feature
@@ -152,23 +152,32 @@ _FEATURES = 12
 @options.manual(
     'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
     "es-simhash explain --file old.txt new.txt",
+    "es-simhash explain news 4711 4712",
     "es-simhash explain --index news 4711 4712 --json",
 )
 @click.argument("a")
 @click.argument("b")
+@click.argument("c", metavar="[ID]", required=False)
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
 @options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
-def explain(a: str, b: str, index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any) -> None:
+def explain(
+    a: str, b: str, c: str | None, index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any
+) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
     Shows the bits and blocks that differ, the features with their weights, the exact similarity, the presets that
-    report the two, and the words that differ. A and B are texts, files, or ids of documents.
+    report the two, and the words that differ. A and B are texts, files, or ids of documents. Three arguments are INDEX,
+    as for other commands, and two ids.
     """
+    if c is not None:
+        if is_file or index is not None:
+            raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
+        index, a, b = a, b, c
     if is_file and index is not None:
         raise click.UsageError("pass --file or --index, not both")
     if how["text_field"] and index is None:
@@ -211,9 +220,10 @@ def _figures(found: Explanation) -> Iterator[str]:
         if found.differing_bits:
             yield f"differing   bit {', '.join(map(str, found.differing_bits))}"
     if found.cosine is not None:
-        yield f"cosine      {found.cosine:.4f} of the weighted features"
-    yield f"similarity  {found.similarity.jaccard:.4f} of the shingles (Jaccard)"
-    yield f"containment {found.similarity.containment:.4f} of the smaller text"
+        yield f"cosine      {found.cosine:.4f} of the weighted features, of which the fingerprint is made"
+    of_what = WORD_SHINGLES.of_what
+    yield f"similarity  {found.similarity.jaccard:.4f} {of_what} are in both texts (Jaccard; of Chinese, 5 characters)"
+    yield f"containment {found.similarity.containment:.4f} {of_what} of the smaller text"
     yield f"letters     {found.letters:.4f} stay (edit similarity)"
     if found.is_noise:
         yield "noise       the words differ, the letters hardly do: wrong letters or other numbers, not another text"

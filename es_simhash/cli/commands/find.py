@@ -10,6 +10,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import describe, kind_of
 from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, measures
 from es_simhash.cli.options import Target
@@ -42,8 +43,8 @@ def _use_rule(rule: Grouping | None, lookup: dict[str, Any]) -> str:
     lookup["max_distance"] = rule.max_distance
     lookup["verify"] = Verification(rule.similarity, measure=measure.measure, unit=measure.unit)
     return (
-        f"by the rule that the index records: within {rule.max_distance} bits, texts compared, similarity "
-        f"{rule.similarity:g}; --max-distance BITS goes by bits alone"
+        f"by the rule that the index records: within {rule.max_distance} bits, and {100 * rule.similarity:g} % "
+        f"{measure.of_what} the same; --max-distance BITS goes by bits alone"
     )
 
 
@@ -154,7 +155,8 @@ def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[
 )
 @options.share(
     "--verify",
-    help="Compare the texts of the documents found, and drop those that share less than this part of their shingles.",
+    help="Compare the texts of the documents found, and drop those that share less than this part of their 3-word "
+    "shingles.",
 )
 @measures
 @options.filter_query
@@ -202,7 +204,9 @@ def command(
         if fingerprint is None and not is_given and lookup["verify"] is None:
             rule = _use_rule(connection.text_rule(index), lookup)
         if many is not None:
+            warn_of_lacking(connection, index, unfilled="no lookup finds them", ungrouped=None)
             return _find_many(connection, index, many, text_field, lookup | in_memory)
+        warn_of_lacking(connection, index, unfilled="no lookup finds them", ungrouped=None)
         if not as_json and lookup["source"] is False:
             fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
             lookup["source"] = fields or False

@@ -13,7 +13,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import given, show
+from es_simhash.cli.duplicates import given, show, warn_of_lacking
 from es_simhash.cli.grouping_options import (
     contained as contained_option,
     grouping as grouping_option,
@@ -81,6 +81,7 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
                 print_json(group.to_dict())
             else:
                 _show(group, lines)
+        warn_of_lacking(connection, index)
     if merged:
         said = f"{count(merged, 'group')} shown as one because documents of several indices have one id"
         warn(f"{said}: give each another id, or look at each index by itself", kind="shared_ids", number=merged)

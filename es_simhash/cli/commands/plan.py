@@ -13,7 +13,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import SHOWN, given, show_plan, warn_of_lacking
+from es_simhash.cli.duplicates import SHOWN, given, show_plan, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, tracking, warn
@@ -77,11 +77,11 @@ def command(
         connection = stack.enter_context(connect(target, index))
         with say_if_stopped(), tracking() as progress:
             made = connection.simhash.plan_removal(index, path, progress=progress, **given(removal, grouping))
+        warn_of_plan(connection, index, made)
         if out is None:
             show_plan(path, as_json=as_json)
         elif as_json:
             print_json(asdict(made))
-    warn_of_lacking(made, index)
     if as_json:
         return
     place = f"{out}: " if out else ""

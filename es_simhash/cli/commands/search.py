@@ -84,8 +84,9 @@ def command(
     Search INDEX for WORDS, or with the search in a file, and show the best hits.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. WORDS are searched in the fields
-    of the text that the index records. With --distinct no two hits are near-duplicates, over all pages; the number of
-    matching documents that a hit stands for is in the column similar. The groups are those of ingest and reconcile.
+    of the text that the index records. With --distinct no two hits are near-duplicates, over all pages; the column
+    similar count has the number of matching documents that a hit stands for. The groups are those of ingest and
+    reconcile.
     """
     if (words is None) == (path is None):
         raise click.UsageError("pass WORDS or --query FILE")
@@ -170,12 +171,17 @@ def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct:
                 on_one_line(" ".join(text.split()), _TEXT_WIDTH),
             ]
         )
-    columns = ["#score", *(["#similar"] if is_distinct else []), "id", "index", "text"]
+    columns = ["#score", *(["#similar count"] if is_distinct else []), "id", "index", "text"]
     title = count(len(page), "distinct hit" if is_distinct else "hit")
-    print_table(columns, rows, title=title if page.total is None else f"{title} of {page.total:,}")
+    whole = " on this page" if is_distinct and page.total is None else ""
+    print_table(columns, rows, title=f"{title}{whole}" if page.total is None else f"{title} of {page.total:,}")
     for each in page:
         if each.similar:
-            others = ", ".join(f"{other.id} ({other.distance} bits)" for other in each.similar)
-            print_line(f"{each.id} stands for {others}")
+            others = ", ".join(
+                f"{other.id} ({'- bits' if other.distance is None else count(other.distance, 'bit')})"
+                for other in each.similar
+            )
+            left = (each.similar_count or 0) - len(each.similar)
+            print_line(f"{each.id} stands for {others}{f' and {left:,} more' if left > 0 else ''}")
     if page.after is not None:
         note(f"there are more: {this_command('--after', page.after, without='--after')}")

@@ -10,6 +10,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import NEW_FILE
@@ -23,6 +24,7 @@ from es_simhash.tables.tabular import percent
 if TYPE_CHECKING:
     from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
 
+_CHARTS = {"time": "over time", "source": "by source"}
 # Characters of a text in a table.
 _SHOWN = 60
 
@@ -135,7 +137,8 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
     the strangest groups with the words that differ; what the presets would remove, estimated from a sample; the health
     of the fingerprints; and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to
-    the index. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
+    the index. Over time is by --time-field, or by the date that INDEX records for its canonicals. With --json its
+    numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
     from es_simhash.quality.report.figures import require_drawing  # noqa: PLC0415 -- loads XML
 
@@ -143,8 +146,11 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     require_drawing()
     with connect(target, index) as connection:
         found = connection.simhash.report(index, **how)
+        warn_of_lacking(connection, index)
     write_whole(Path(out), [found.html(language=language)])
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
         print_line(f"the report is in {out}: open it in a browser")
+        for name in found.lacking:
+            note(f"--{name}-field FIELD adds a chart {_CHARTS[name]}")

@@ -287,7 +287,7 @@ class AsyncQualityMethods(AsyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             time_field:
-                Date field of the documents, to count over time.
+                Date field to count by; by default the one that the index records as its order of canonicals.
             source_field:
                 Keyword field that says where a document comes from, to count by source.
             text_field:

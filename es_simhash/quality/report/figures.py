@@ -23,7 +23,7 @@ from es_simhash.tables.notebook import Child, Html, element, shown
 _LABEL = {"fill": "currentColor", "font": "system-ui, sans-serif", "fontSize": 12}
 _CONFIG = {
     "style": {"guide-label": _LABEL, "guide-title": {**_LABEL, "fontWeight": "normal"}},
-    "axis": {"gridColor": "currentColor", "gridOpacity": 0.15, "labelLimit": 120},
+    "axis": {"gridColor": "currentColor", "gridOpacity": 0.15, "labelLimit": 120, "labelSeparation": 16},
 }
 
 _ELEMENTS = {"g", "path", "text", "line", "rect", "tspan"}

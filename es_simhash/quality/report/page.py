@@ -119,6 +119,12 @@ class IndexReport(Record):
     seed: int = 0
     filter: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Of ``"time"`` and ``"source"`` those by which nothing was counted, because no field was named."""
+        parts = {"time": self.stats.time, "source": self.stats.sources}
+        return tuple(name for name, part in parts.items() if part is None)
+
     def html(self, *, language: str = "en") -> str:
         """
         Return the report as one HTML page that loads nothing.
@@ -141,6 +147,7 @@ class IndexReport(Record):
             sentence=_sentence(self, say),
             tiles=_tiles(self.stats, say),
             figures=figures(self.stats, say),
+            hints=[say(f"no_{name}") for name in self.lacking],
             groups=[_group(each, say) for each in self.groups],
             widest=WIDEST_SEARCH,
             preset_scheme=next(iter(PRESETS.values())).scheme,

@@ -1,0 +1,86 @@
+"""
+Which documents nobody has finished: with a text and without its fingerprint, or with a fingerprint and no group.
+
+What a plan, a check, a setup and the command line say of an index that is filled in part is counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from es_simhash.groups.settings_flow import target_of
+from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.answers import check_whole, is_window_refused
+from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.protocol import Compute, Flow, Index
+from es_simhash.transport.retry_flow import Patience, search_texts
+
+_READ = 200
+
+
+def unfilled_query(text_fields: Sequence[str], prefix: str) -> dict[str, Any]:
+    """Return the query for documents that have a value in one of *text_fields*, perhaps empty, and none of ours."""
+    without = {"must_not": [{"exists": {"field": Fields(prefix).fingerprint}}]}
+    texts = [{"exists": {"field": each}} for each in text_fields]
+    return {"bool": {**without, "filter": [{"bool": {"should": texts}}] if texts else []}}
+
+
+def count_unfilled(
+    index: Index,
+    scheme: Scheme,
+    text_fields: Sequence[str],
+    prefix: str,
+    *,
+    clauses: Sequence[Mapping[str, Any]] = (),
+) -> Flow[int]:
+    """
+    Return how many documents of *index* that match *clauses* should have a fingerprint, and have none.
+    No query knows an empty text, or one without letters. So up to 200 of them are read, drawn at random: the number is
+    exact where there are no more, else it is 0 if none of these needs one, or how many the query finds.
+    """
+    query = {"bool": {"filter": [unfilled_query(text_fields, prefix), *clauses]}}
+    number, gaps = yield from count_documents(index, query, patience=Patience())
+    check_whole(gaps)
+    if not number or not text_fields:
+        return number
+    drawn = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "replace"}
+    try:
+        answer = yield from search_texts(index, {"size": _READ, "query": {"function_score": drawn}}, text_fields)
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+        return number
+    texts = [text_or_none(hit, text_fields) for hit in answer["hits"]["hits"]]
+    # What cannot be read is for backfill to report.
+    known = [text for text in texts if text is not None]
+    values: list[int | None] = yield Compute(lambda: fingerprints(known, scheme=scheme))
+    lacking = len(texts) - values.count(None)
+    return lacking if number <= _READ or not lacking else number
+
+
+def count_lacking(
+    index: Index, each: Mapping[str, IndexSettings], prefix: str, *, with_groups: bool = True
+) -> Flow[tuple[int, int]]:
+    """
+    Return how many documents lack the fingerprint of their text, and how many the group that their index records.
+    *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
+    """
+    fields = Fields(prefix)
+    unfilled = 0
+    if each:
+        scheme = next(iter(each.values())).scheme
+        texts = sorted({name for own in each.values() for name in own.text_fields})
+        unfilled = yield from count_unfilled(index, scheme, texts, prefix)
+    grouped = [name for name, own in each.items() if target_of(own) is not None]
+    if not grouped or not with_groups:
+        return unfilled, 0
+    query = {
+        "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
+        "must_not": [{"exists": {"field": fields.group}}],
+    }
+    ungrouped, gaps = yield from count_documents(index, {"bool": query}, patience=Patience())
+    check_whole(gaps)
+    return unfilled, ungrouped
