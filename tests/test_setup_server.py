@@ -249,7 +249,7 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
     assert "similarity" in by_rule.stdout
     assert "edited" not in by_rule.stdout
     assert (
-        "within 3 bits, and 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
+        "within 3 bits, and at least 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
         in by_rule.stderr
     )
     asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
