@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -31,12 +31,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client of this library, the search client below it, and the *url* of the server without a login."""
+    """
+    A client of this library, the search client below it, and the *url* of the server without a login.
+    *written*: the indices that are refreshed at the end, if anything was written.
+    """
 
     simhash: SimHashClient
     client: Any
     product: str
     url: str
+    written: set[str]
 
     def run(self, flow: Flow[_T]) -> _T:
         """Carry out a *flow* for which the library has no method."""
@@ -78,7 +82,9 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
 def connect(target: Target, index: str) -> Iterator[Connection]:
     """
     Connect to the server of *target*, and close the connection at the end.
-    *index*: no request is made about anything else. A *target* without a scheme adopts that of the index.
+    *index*: no request is made about anything else. A *target* without a scheme adopts that of the index. After bulk
+    requests *index* is refreshed once, so that the next command sees what this one wrote; who may not refresh sees it
+    later.
     """
     given = target.server.url
     url, login_of_url = split_url(given)
@@ -89,10 +95,14 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
     try:
         client, product = open_client(server, headers, index)
-        watch_requests(client.transport)
+        has_written = watch_requests(client.transport)
         try:
             simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)
-            yield Connection(simhash, client, product, url)
+            connection = Connection(simhash, client, product, url, {index})
+            yield connection
+            if has_written.is_set():
+                with suppress(Exception):
+                    client.indices.refresh(index=",".join(sorted(connection.written)), ignore_unavailable=True)
         finally:
             client.close()
     except Exception as error:

@@ -6,16 +6,21 @@ from functools import wraps
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
-from es_simhash.cli.output import saying_what_is_recorded
+from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.groups.rule import RULES, Resources
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, MEASURES, PRESETS, UNITS, Measure, Unit, get_preset
 
+_ASKING = {
+    *("preset", "verify", "no_verify", "measure", "unit"),
+    *("max_distance", "rule", "canonical", "per", "within"),
+}
 _SHARE = click.FloatRange(0, 1)
 
 
@@ -77,10 +82,21 @@ def _verified(preset: str | None, verify: float | None, measure: Measure | None,
     )
 
 
+_NUMBERS = [
+    f"{each.name}: {each.max_distance} bits, {each.similarity:g}{'' if each.measure == 'jaccard' else ' (edit)'}"
+    for each in PRESETS.values()
+]
+PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."
+
+
 def verification(command: Function) -> Function:
     """Add the options that compare texts; the command gets *preset* and *verify*, as the client's methods take them."""
 
-    @click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and similarity of this preset.")
+    @click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS)),
+        help=f"Use the distance and similarity of this preset. {PRESET_NUMBERS}",
+    )
     @options.share(
         "--verify",
         help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
@@ -120,7 +136,8 @@ def grouping(command: Function) -> Function:
         multiple=True,
         help="Which document stands for its group: id (the smallest), longest, a date or number FIELD (the earliest), "
         "-FIELD (the latest), or FIELD:VALUE>VALUE>* (preferred values of a keyword). Repeatable; the first decides, "
-        "then the next. Default: what the index records, else id.",
+        "then the next. Default: what the index records, else id. ingest only records it, and keeps the document that "
+        "comes first.",
     )
     @click.option(
         "--per",
@@ -141,10 +158,23 @@ def grouping(command: Function) -> Function:
             "per": False if per == "" else per,
             "within": _parse_within(within),
         }
+        context = click.get_current_context()
+        context.meta[GROUPING] = _words_of(context)
         with saying_what_is_recorded():
             return command(grouping=given, **values)
 
     return with_grouping
+
+
+def _words_of(context: click.Context) -> list[str]:
+    """Return the options of the command line that ask for a grouping, as they are typed."""
+    words: list[str] = []
+    for each in context.command.params:
+        name, value = each.name or "", context.params.get(each.name or "")
+        if name in _ASKING and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [each.opts[-1]] if one is True else [each.opts[-1], str(one)]
+    return words
 
 
 def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:

@@ -93,6 +93,10 @@ class Tally:
     def _written(self) -> int:
         return sum(self._actions[action] for action in _IN_THE_INDEX)
 
+    @property
+    def lacks_fingerprints(self) -> bool:
+        return self._written > 0 and not self._sums["fingerprinted"]
+
     def add(self, record: Record, each: Written) -> None:
         self.last = record
         self._actions[each.action] += 1
@@ -155,7 +159,7 @@ class Tally:
             warn(warning)
         if self._sums["problems"] > len(self._warnings):
             warn(f"and {self._sums['problems'] - len(self._warnings):,} more documents with such a problem")
-        if self._written and not self._sums["fingerprinted"]:
+        if self.lacks_fingerprints:
             warn("no document has a fingerprint: compare --text-field with the names of the fields")
         if as_json:
             counts = {

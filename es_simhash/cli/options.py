@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from es_simhash.arguments import LARGEST_COUNT, Count
+from es_simhash.cli.output import INDEX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
@@ -180,6 +181,7 @@ def _with_target(command: Function, product: Decorator) -> Function:
         **rest: Any,
     ) -> Any:
         server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
+        click.get_current_context().meta[INDEX] = rest.get("index")
         return command(target=Target(server, prefix, scheme), **rest)
 
     return with_target

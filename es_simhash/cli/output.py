@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,19 +72,27 @@ _WORDS = {
 }
 _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
+_COMMAND = re.compile(r"(?<=es-simhash )([a-z-]+) INDEX\b( --regroup\b)?")
+INDEX, GROUPING = "es_simhash.index", "es_simhash.grouping"
+"""What a context keeps for messages: the index of the command line, and its options that ask for a grouping."""
 
 
 def for_shell(message: str, ctx: click.Context | None = None) -> str:
     """
     Return *message* with options and commands in place of arguments and methods.
 
-    An argument at the beginning of the message becomes the option of the command that *ctx* runs.
+    An argument at the beginning of the message becomes the option of the command that *ctx* runs. Commands in it get
+    the index of the command that runs, and a change of the grouping what that one asks for.
 
     Examples:
         >>> for_shell("no field simhash.bands: add it with put_mapping")
         'no field simhash.bands: add it with es-simhash create INDEX --existing --yes --text-field FIELD'
     """
     text = _PATTERN.sub(lambda match: _WORDS[match[0]], message)
+    context = ctx or click.get_current_context(silent=True)
+    if context is not None and (index := context.meta.get(INDEX)):
+        asked = context.meta.get(GROUPING, ())
+        text = _COMMAND.sub(lambda m: shlex.join([m[1], index, *(["--regroup", *asked] if m[2] else ())]), text)
     begins = _ARGUMENT.match(text)
     option = option_of(begins[0], ctx) if begins and ctx is not None else None
     return text if option is None or begins is None else option + text[begins.end() :]

@@ -124,16 +124,24 @@ class _Watch:
 _WATCH = _Watch()
 
 
-def watch_requests(transport: Any) -> None:
-    """Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends."""
+def watch_requests(transport: Any) -> threading.Event:
+    """
+    Let the first Ctrl-C or SIGTERM wait for the answers of bulk requests that *transport* sends.
+    Return an event that is set once there was one.
+    """
     kind = type(transport)
+    has_written = threading.Event()
 
     def perform_request(self: Any, method: str, target: str, *args: Any, **options: Any) -> Any:
-        with _WATCH.during(is_write="_bulk" in target):
+        is_write = target.partition("?")[0].endswith("/_bulk")
+        with _WATCH.during(is_write=is_write):
+            if is_write:
+                has_written.set()
             return kind.perform_request(self, method, target, *args, **options)
 
     # A class and no attribute: copies of the transport, which read answers in another way, send by themselves.
     transport.__class__ = type(kind.__name__, (kind,), {"perform_request": perform_request})
+    return has_written
 
 
 @contextmanager

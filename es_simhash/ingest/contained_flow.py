@@ -137,12 +137,18 @@ class ContainedLookup:
             found |= yield Compute(self._compare, (part, keys, candidates))
             for each in part:
                 gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
+        stays: set[int] = set()
+        if self._is_skipping:  # what the index has under such an id would keep its old text
+            stays = {n for n, item in enumerate(items) if item.draft is not None and item.draft.must_write}
+            found = {n: each for n, each in found.items() if n not in stays}
         settled = [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
         # A document that is written again in this batch has two texts.
         rest = [each for each in asked if each.place not in found and ids[each.id] == 1]
         among: dict[int, tuple[int, float]] = yield Compute(self._compare_among, (rest,))
         for number, (other, share) in among.items():
             place, container = rest[number].place, rest[other]
+            if place in stays:
+                continue
             item = items[place]
             kept = self._settled(item, Container(container.id, "", share), ())
             withheld = item.operation if kept.operation is None else None

@@ -272,7 +272,12 @@ class Decider:
                 raise InvalidInputError(
                     f"on_duplicate returned {shorten(verdict)}: let it return 'tag', 'skip', 'replace' or 'write'"
                 )
-        return "tag" if verdict == "skip" and draft.must_write else verdict
+        return "tag" if verdict == "skip" and (draft.must_write or self._is_written(draft.id)) else verdict
+
+    def _is_written(self, id_: str) -> bool:
+        """Return whether this ingest wrote a document under *id_*, which skipping would leave with its old text."""
+        known = self.in_flight.get(id_)
+        return known is not None and (known.fingerprint is not None or not known.must_write)  # not: a deletion
 
     def _distance_to_canonical(
         self, draft: Document, existing: Document, distance: int, canonicals: Mapping[str, int]

@@ -25,9 +25,11 @@ from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.options import ResidentError, pays
 from es_simhash.mapping.fields import Fields
+from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Flow, Key, Together
-from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
+from es_simhash.transport.retry_flow import Patience, ask, attempt, refresh, retry
+from es_simhash.writes.targets_flow import find_write_index
 
 logger = logging.getLogger("es_simhash")
 PAGE = 1_000
@@ -67,9 +69,12 @@ class Existing:
 
 
 class ExistingLookup:
-    """The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known."""
+    """
+    The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known.
+    *is_alias*: what is written to goes to another name.
+    """
 
-    def __init__(self, ingest: GroupedIngest, total: int) -> None:
+    def __init__(self, ingest: GroupedIngest, total: int, *, is_alias: bool) -> None:
         self._ingest = ingest
         self._index = ingest.index
         self._grouping = ingest.grouping
@@ -89,6 +94,7 @@ class ExistingLookup:
         self._resident: Resident | None = None
         self._total = total
         self._asked = 0
+        self._is_alias = is_alias
 
     def prepare(self) -> Flow[None]:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
@@ -145,6 +151,28 @@ class ExistingLookup:
         batch = self._group_lookups.batch(wanted)
         answer = yield from attempt(batch.call())
         return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
+
+    def find_present(self, drafts: Sequence[Document]) -> Flow[list[Document]]:
+        """
+        Return those of *drafts* whose id searches show in the index that they go to; all if that is not known.
+        Cost: one search without texts, and for an alias one request for its write index, which may roll over.
+        """
+        written = (yield from find_write_index(self._index, (self._index,))) if self._is_alias else ""
+        self._is_alias = bool(written)
+
+        def place(draft: Document) -> tuple[str, str]:
+            name = written if draft.index in (None, self._index) else draft.index or ""
+            return name if self._is_alias else "", draft.id
+
+        names, ids = ({*each} for each in zip(*map(place, drafts), strict=True))
+        among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
+        among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
+        body = {"query": {"bool": {"filter": among}}, "size": len(ids) * len(names), "_source": False}
+        answer = yield from ask(Call("search", {"index": self._index, "body": body}), patience=self._patience)
+        if find_gaps(answer):
+            return list(drafts)
+        found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in answer["hits"]["hits"]}
+        return [each for each in drafts if place(each) in found]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""

@@ -25,7 +25,7 @@ class Document:
     *fingerprint*: ``None``, nothing is near it. *group*: id of its canonical, of the document itself if it is one;
     empty before the decision. *position*: among the documents given, from 0; ``None`` for one that a search showed.
     *source*: only where the policy wants to see it. *content*: ``None`` where only distances count. *at*: when it was
-    grouped, in milliseconds since 1970; 0 if never. *must_write*: an update, or written already: it cannot be skipped.
+    grouped, in milliseconds since 1970; 0 if never. *must_write*: an update, or its id is in the index: never skipped.
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
     One object for each document, because Python's garbage collector looks at all of them again and again.
     """

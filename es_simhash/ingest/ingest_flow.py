@@ -14,13 +14,14 @@ from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
+from es_simhash.errors import shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import check_known, settle_grouping
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.contained_flow import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing_flow import Existing, ExistingLookup
-from es_simhash.ingest.item import Item, decide_items, make_reader
+from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
 from es_simhash.ingest.settle_flow import Settlement, relink
 from es_simhash.ingest.source_flow import (
     Batch,
@@ -39,13 +40,12 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index
+from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index, error_text
 from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.targets_flow import read_source_modes
 
 
-@reads_primaries
 def ingest(
     context: Context,
     index: str,
@@ -53,6 +53,19 @@ def ingest(
     options: IngestOptions,
     *,
     dry_run: bool = False,
+) -> Flow[None]:
+    """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
+    try:
+        yield from _ingest(context, index, documents, options, dry_run=dry_run)
+    except Exception as error:
+        if "index_not_found_exception" in error_text(error):
+            error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
+        raise
+
+
+@reads_primaries
+def _ingest(
+    context: Context, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
 ) -> Flow[None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
@@ -129,7 +142,8 @@ def _make_grouper(
         is_updatable=not any(map(find_source_faults, mappings.values())),
     )
     contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
-    return _Grouper(ingest, ExistingLookup(ingest, total), contained)
+    is_alias = bool(mappings) and index not in mappings
+    return _Grouper(ingest, ExistingLookup(ingest, total, is_alias=is_alias), contained)
 
 
 def _choose_grouping(
@@ -163,6 +177,8 @@ class _Grouper:
     contained: ContainedLookup | None
 
     def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
+        if self.ingest.options.on_duplicate not in ("tag", "replace"):
+            yield from self._keep_updates(items, existing)
         if self.contained is not None:
             items = yield from self.contained.apply(items)
         at = yield Compute(now)
@@ -173,6 +189,14 @@ class _Grouper:
             yield from self.lookup.prepare()
             in_flight.forget_settled()
         return list(items)
+
+    def _keep_updates(self, items: Sequence[Item], existing: Existing) -> Flow[None]:
+        """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
+        is_any = self.contained is not None
+        drafts = yield Compute(may_be_skipped, (self.ingest.decider, items, existing, is_any))
+        if drafts:
+            for each in (yield from self.lookup.find_present(drafts)):
+                each.must_write = True
 
     def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""

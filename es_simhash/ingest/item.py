@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -374,6 +375,26 @@ def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:
 def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
     """Return the body of an update that puts *decision* into a document that is written already."""
     return {"doc": {prefix: _fields_of(draft, decision)}}
+
+
+def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, is_any: bool) -> list[Document]:  # noqa: FBT001 -- as Compute passes it
+    """Return the drafts, of documents written whole, that have something near them; each if *is_any*."""
+    in_flight = decider.in_flight
+    drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
+    counts = Counter(each.fingerprint for each in drafts if each.fingerprint is not None)
+    in_flight.foresee(list(counts))
+    return [
+        each
+        for each in drafts
+        if (fingerprint := each.fingerprint) is not None
+        and (
+            is_any
+            or counts[fingerprint] > 1
+            or in_flight.has_near(fingerprint)
+            or in_flight.is_foreseen_near(fingerprint)
+            or any(other.id != each.id for other in existing.near.get(fingerprint, ()))
+        )
+    ]
 
 
 def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, prefix: str, at: str) -> None:

@@ -118,16 +118,17 @@ class IngestOptions:
         text_field:
             Field or fields of the text; by default those that the index records.
         on_duplicate:
-            ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it. ``"replace"``:
-            write it as the canonical, and tag those it duplicates. A function, given the new document and a
-            :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
-            clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
+            the index has its id, because the old text would stay; costs a search for each batch with duplicates.
+            ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
+            document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
+            duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
         contained:
             Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
             document that is at least as long: of the index, of the same batch, or written before by this ingest.
-            With ``"skip"`` they are not written, with ``"tag"`` they get the field ``simhash.contained_in``. The
-            index needs passages. Where the longer one comes in a later batch, ``tag_duplicates(contained=...)``
-            finds that. See docs/passages.md.
+            With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
+            ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
+            ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
         grouping:
             ...
         id_from:

@@ -36,24 +36,27 @@ class Written:
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
-            Id of the canonical of its group, its own where it is one; after ``"replaced"`` the former canonical.
-            ``None`` where documents are not grouped, or it has no fingerprint.
+            Id of the canonical of its group, its own where it is one, as after ``"replaced"``. ``None`` where
+            documents are not grouped, or it has no fingerprint.
         distance:
-            Distance to that document, in bits.
+            Distance to that document, in bits; after ``"replaced"`` to the former canonical.
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
         kind:
             Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
             ``"refused"`` (for any other reason). ``None`` where it was not refused.
         similarity:
-            How similar its text is to that of the canonical (shingle Jaccard, 0 to 1); ``None`` where the two texts
-            were not compared, as under the rule ``connected`` where it is near another member of the group.
+            How similar its text is to that of the document that *distance* is to (shingle Jaccard, 0 to 1); ``None``
+            where the two texts were not compared, as under the rule ``connected`` where it is near another member of
+            the group.
         updated:
             Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
             has no document more.
         contained_in:
             With *contained*, the document of the index to which it adds nothing: its ``id``, its ``index``, and the
             ``share`` of this document's shingles that it has. ``None`` where none was found.
+        replaced:
+            After ``"replaced"``, the id of the former canonical, the first if there are several; else ``None``.
     """
 
     position: int
@@ -68,6 +71,7 @@ class Written:
     similarity: float | None = None
     contained_in: Container | None = None
     updated: bool = False
+    replaced: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -83,6 +87,7 @@ class Written:
         plain |= {"updated": True} if self.updated else {}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
+        plain |= {} if self.replaced is None else {"replaced": self.replaced}
         plain |= {} if self.similarity is None else {"similarity": self.similarity}
         return plain if self.contained_in is None else plain | {"contained_in": self.contained_in.to_dict()}
 
@@ -110,13 +115,13 @@ def report(item: Item, *, prefix: str) -> Written:
         action, kind = _refusal(item, outcome)
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
-    action, canonical, distance, similarity = "written", None, None, None
+    action, canonical, distance, similarity, replaced = "written", None, None, None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"
         elif decision.verdict == "replace" and decision.leader is not None:
-            action, canonical = "replaced", decision.leader.id
+            action, replaced = "replaced", decision.leader.id
             distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
     return Written(
         place,
@@ -130,6 +135,7 @@ def report(item: Item, *, prefix: str) -> Written:
         similarity=similarity,
         contained_in=item.container,
         updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
+        replaced=replaced,
     )
 
 

@@ -192,7 +192,8 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
     if names := check_fields("text_field", given, may_lack=True):
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
-                f"text_field {shorten(given)} differs from {list(settings.text_fields)}, which {which} records: "
+                f"text_field {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, "
+                f"which {which} records: "
                 "fingerprints of different fields cannot be compared; leave text_field out, or use another prefix"
             )
         return names

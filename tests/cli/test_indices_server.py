@@ -85,7 +85,7 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     """Whatever needs them names the one command that adds and fills them, and that one names the text fields."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     monkeypatch.setenv("COLUMNS", "300")
-    way = "es-simhash setup INDEX --text-field FIELD"
+    way = f"es-simhash setup {index} --text-field FIELD"
     failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way} --yes")
     failed(run("search", index, TEXT, "--distinct"), way)
     for name in ("plan", "stats", "report", "groups", "tag", "reconcile", "check", "doctor"):

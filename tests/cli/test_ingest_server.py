@@ -89,6 +89,33 @@ def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, poli
         assert held["c"]["simhash"]["duplicate_of"] == "a"
 
 
+def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path):
+    """Each command that writes makes it visible at its end, also in an index that never refreshes by itself."""
+    server.request("PUT", f"/{index}", {"settings": {"index": {"refresh_interval": -1}}})
+    assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
+    lines = "".join(
+        json.dumps({"_id": key, "body": text}) + "\n" for key, text in zip("abcd", [TEXT] * 2 + [OTHER] * 2)
+    )
+
+    def seen(*names):
+        stats = json.loads(run("stats", index, "--json").stdout)
+        return [stats[name] for name in names]
+
+    assert run("ingest", index, "-", "--on-duplicate", "none", stdin=lines).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 0]
+    assert run("reconcile", index).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 2]
+    archive = tmp_path / "archive.jsonl.gz"
+    applied = run("apply", index, "--archive", archive, "--max-share", 1, "--yes")
+    assert applied.exit_code == 0, applied.output
+    assert seen("documents", "duplicates") == [2, 0]
+    assert run("restore", archive).exit_code == 0
+    assert seen("documents", "duplicates") == [4, 2]
+    assert run("remove-fields", index, "--yes").exit_code == 0
+    assert run("backfill", index, "-t", "body").exit_code == 0
+    assert seen("documents", "fingerprinted") == [4, 4]
+
+
 def test_csv_stdin_and_limit(run, index, server):
     content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n3,"too many"\n'
     result = run(
@@ -110,12 +137,24 @@ def test_a_new_index_may_have_passages(run, index, server):
     assert found["id"] == "1"
 
 
-def test_a_misspelt_text_field_is_told(run, index, tmp_path):
-    """Every document is written, and the user hears that none can be found."""
-    (tmp_path / "x.jsonl").write_text(json.dumps({"body": TEXT}))
-    result = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "boddy")
-    assert result.exit_code == 0
-    assert "no document has a fingerprint: " in result.stderr
+def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
+    """Before the index is created; of a stream, which can be read only once, afterwards, with the way to repair it."""
+    line = json.dumps({"_id": "1", "title": "", "body": TEXT}) + "\n"
+    (tmp_path / "x.jsonl").write_text(line)
+    (tmp_path / "export.jsonl").write_text(json.dumps({"_id": "1", "_source": {"title": "", "body": TEXT}}))
+    for name in ("x.jsonl", "export.jsonl"):
+        told = run("ingest", index, tmp_path / name, "--create", "-t", "boddy")
+        failed(told, "no field 'boddy' in the first 1 line", "nothing was created", "'title, body'")
+        assert server.request("GET", f"/{index}", missing_ok=True) is None
+    result = run("ingest", index, "-", "--create", "-t", "boddy", stdin=line)
+    assert result.exit_code == 1
+    advice = result.stderr.splitlines()[-1].partition("run ")[2]
+    for command in advice.replace("FIELD", "body").split(" && "):
+        assert run(*command.split()[1:]).exit_code == 0, command
+    assert json.loads(run("find", index, "--id", "1", "--json").stdout)["near_dups"] == []
+    # Where a few have the field, those that lack it are no fault of the command line.
+    (tmp_path / "y.jsonl").write_text(line + json.dumps({"_id": "2", "other": TEXT}))
+    assert run("ingest", f"{index}-2", tmp_path / "y.jsonl", "--create", "-t", "body").exit_code == 0
 
 
 def test_an_ingest_can_be_repeated(run, news, tmp_path):
@@ -159,3 +198,40 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     )
     assert without.returncode == 1
     assert "dictionary" in without.stderr
+
+
+def test_another_rule_names_the_whole_command(run, news, tmp_path):
+    """With the index and what was asked for, so that it can be pasted."""
+    asked = ["--preset", "similar", "--no-verify", "--canonical", "n:a>*"]
+    line = json.dumps({"_id": "d", "body": TEXT})
+    told = run("ingest", news, "-", *asked, stdin=line)
+    way = f"es-simhash reconcile {news} --regroup --preset similar --no-verify --canonical 'n:a>*' --yes"
+    failed(told, "is grouped by", way)
+    told = run("ingest", news, "-", "-d", 5, stdin=line)
+    way = f"es-simhash reconcile {news} --regroup --max-distance 5 --yes"
+    failed(told, way)
+    assert run(*way.split()[1:]).exit_code == 0
+
+
+def test_what_the_index_records_is_said_as_it_is_typed(run, news, index, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    failed(run("ingest", news, "-", "-t", "title", stdin="{}"), "--text-field 'title' differs from 'body', which")
+    assert run("create", f"{index}-2", "-t", "body").exit_code == 0
+    table = run("check", f"{index}-2").stdout
+    assert ("lookup distance" in table, "3 (default)" in table) == (True, True), table
+
+
+def test_a_dry_run_of_reconcile_says_why_an_ingest_is_rewritten(run, index, server):
+    """The first of the file is the canonical of an ingest, the smallest id that of reconcile."""
+    lines = "".join(json.dumps({"_id": id_, "body": TEXT}) + "\n" for id_ in "ba")
+    assert run("ingest", index, "-", "--create", "-t", "body", stdin=lines).exit_code == 0
+    told = run("reconcile", index, "--dry-run")
+    assert "2 would be rewritten" in told.stdout
+    assert "es-simhash ingest makes the document that comes first the canonical" in told.stderr
+    assert run("reconcile", index).stderr == ""
+    assert run("reconcile", index, "--dry-run").stderr == ""
+
+
+def test_no_index_names_both_ways_to_make_one(run, index):
+    told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
+    failed(told, "no such index", "or ingest --create")

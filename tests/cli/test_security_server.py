@@ -68,14 +68,20 @@ def test_a_login_without_rights_is_one_line(run, secured):
         with urllib.request.urlopen(request, context=context, timeout=30) as answer:  # noqa: S310
             assert answer.status < 300
 
-    role = {"index_permissions": [{"index_patterns": ["read*"], "allowed_actions": ["read"]}]}
-    put("/_plugins/_security/api/roles/cli-reader", role)
-    put(
-        "/_plugins/_security/api/internalusers/cli-reader",
-        {"password": "Heron-42-Quay!", "opendistro_security_roles": ["cli-reader"]},
-    )
-    reader = ("cli-reader", "Heron-42-Quay!")
+    def login(name, cluster, *actions):
+        permissions = [{"index_patterns": ["read*"], "allowed_actions": actions}]
+        put(f"/_plugins/_security/api/roles/{name}", {"cluster_permissions": cluster, "index_permissions": permissions})
+        user = {"password": "Heron-42-Quay!", "opendistro_security_roles": [name]}
+        put(f"/_plugins/_security/api/internalusers/{name}", user)
+        return name, "Heron-42-Quay!"
+
+    reader = login("cli-reader", [], "read")
     assert run("ingest", "read", "-", "--create", "-t", "body", stdin=json.dumps({"body": TEXT})).exit_code == 0
     failed(run("find", "read", TEXT, login=reader), "(403)", "login")
     assert run("find", "read", TEXT, "--scheme", "shingles", login=reader).exit_code == 0
     failed(run("create", "other", "-t", "body", login=reader), "(403)")
+    # A writer who may not refresh hears nothing of that: others see the document after a refresh of the server's own.
+    writer = login("cli-writer", ["cluster_composite_ops"], "read", "write", "indices:admin/mappings/get")
+    line = json.dumps({"_id": "2", "body": TEXT})
+    written = run("ingest", "read", "-", "--on-duplicate", "none", login=writer, stdin=line)
+    assert (written.exit_code, written.stderr) == (0, ""), written.output

@@ -78,6 +78,16 @@ def test_a_failure_at_any_call(policy, failure):
         assert {each.id for each in run.emitted if each.action != "refused"} - gone <= store.docs.keys()
 
 
+def test_a_new_text_of_what_the_index_has_is_written():
+    """It adds nothing to another one, and skipped it would keep its old text."""
+    store = make_store()
+    old = words(8, 60)
+    store.put("part", {"body": old} | document_fields(old, passages=True))
+    run = run_ingest(store, "skip")
+    assert containers(run) == {id_: other for id_, other in RIGHT.items() if id_ != "part"}
+    assert store.source("part")["body"] == NEW["part"]
+
+
 def test_shards_that_do_not_answer():
     """The documents are written, and their reports say that something may have been missed."""
 

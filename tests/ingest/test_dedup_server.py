@@ -59,6 +59,46 @@ def test_skip_writes_no_duplicate(server, index, simhash, client, call):
     assert "simhash" not in documents[0]
 
 
+def test_skip_loses_no_update(server, index, simhash):
+    """A near-duplicate whose id is in the index is written and tagged, so no document keeps an old state."""
+    mappings = {"properties": {"title": {"type": "keyword"}}}
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+    text, other = texts(1)[0], texts(1, seed=2)[0]
+    first = [{"_id": id_, "title": "old", "body": text} for id_ in "ab"]
+    list(simhash.ingest(index, [*first, {"_id": "c", "title": "old", "body": other}]))
+    changed = [{"_id": id_, "title": "new", "body": text} for id_ in "abcde"]
+    # In the same run, but not in the index before: "f" is written, and again with a text that is near "a".
+    again = [{"_id": "f", "title": "old", "body": texts(1, seed=3)[0]}, {"_id": "f", "title": "new", "body": text}]
+    for batch in (1, 500):
+        reports = list(simhash.ingest(index, [*changed, *again], on_duplicate="skip", batch=batch))
+        actions = ["written", "tagged", "tagged", "skipped", "skipped", "written", "tagged"]
+        assert [each.action for each in reports] == actions
+        assert [each.updated for each in reports[:5]] == [True, True, True, False, False]
+        held = read_all(server, index)
+        assert {id_: source["title"] for id_, source in held.items()} == dict.fromkeys("abcf", "new")
+        assert {id_: source["simhash"].get("duplicate_of") for id_, source in held.items()} == {
+            "a": None, **dict.fromkeys("bcf", "a")
+        }  # fmt: skip
+    deletion = {"_op_type": "delete", "_id": "f"}
+    reports = list(simhash.ingest(index, [deletion, {"_id": "g", "body": text}], on_duplicate="skip"))
+    assert [each.action for each in reports] == ["written", "skipped"]
+
+
+def test_skip_goes_by_the_index_that_is_written_to(server, index, simhash):
+    """What an older index of the alias has under the id is not replaced by a write, so the document is skipped."""
+    for age, is_write_index in (("old", False), ("new", True)):
+        name = f"{index}-{age}"
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        server.request("PUT", f"/{name}/_alias/{index}", {"is_write_index": is_write_index})
+    text = texts(1)[0]
+    for age, id_ in (("old", "a"), ("old", "b"), ("new", "c")):
+        list(simhash.ingest(f"{index}-{age}", [{"_id": id_, "body": text}], max_distance=3))
+    reports = list(simhash.ingest(index, [{"_id": id_, "body": text} for id_ in "abc"], on_duplicate="skip"))
+    assert [(each.id, each.action) for each in reports] == [("a", "skipped"), ("b", "skipped"), ("c", "tagged")]
+    reports = list(simhash.ingest(f"{index}-old", [{"_id": id_, "body": text} for id_ in "ab"], on_duplicate="skip"))
+    assert [(each.id, each.action) for each in reports] == [("a", "written"), ("b", "tagged")]
+
+
 def test_replace_makes_the_newer_canonical(server, index, simhash):
     """The older ones point to it; in one batch and over two."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
@@ -66,7 +106,8 @@ def test_replace_makes_the_newer_canonical(server, index, simhash):
     for batch in (["a", "b"], ["c"]):
         documents = [{"_id": each, "body": text} for each in batch]
         reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
-    assert [(r.id, r.action, r.canonical, r.distance) for r in reports] == [("c", "replaced", "b", 0)]
+    assert [(r.id, r.action, r.canonical, r.replaced, r.distance) for r in reports] == [("c", "replaced", "c", "b", 0)]
+    assert (reports[0].to_dict()["canonical"], reports[0].to_dict()["replaced"]) == ("c", "b")
     documents = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
     assert documents["c"]["simhash"].get("duplicate_of") is None
@@ -157,7 +198,7 @@ def test_a_canonical_is_written_again(server, index, simhash, options):
     for part in (again[:1], [again[1], first[1], again[2]]):
         server.request("POST", f"/{index}/_refresh")
         reports = list(simhash.ingest(index, part, on_duplicate="skip", **grouping))
-        assert [each.action for each in reports] == ["written" if each.id == "a" else "skipped" for each in reports]
+        assert [each.action for each in reports] == ["written" if each.id == "a" else "tagged" for each in reports]
     source = read_all(server, index)["a"]
     assert (source["body"], source["simhash"]["group"]) == (corrected[2], "a")
     assert "duplicate_of" not in source["simhash"]
@@ -263,3 +304,11 @@ def test_documents_that_are_no_iterable_of_documents(index, simhash):
         for max_delay in (None, 0.5):
             with pytest.raises(TypeError, match=said):
                 list(simhash.ingest(index, documents, max_delay=max_delay))
+
+
+def test_a_missing_index_is_the_error_of_the_client(index, simhash):
+    """As in every method, with a note that says how to make one."""
+    with pytest.raises(Exception, match="index_not_found_exception") as caught:
+        list(simhash.ingest(index, [{"_id": "a", "body": "x"}]))
+    assert type(caught.value).__name__ == "NotFoundError"
+    assert caught.value.__notes__ == [f"There is no index '{index}': create_index makes it, or ingest --create."]

@@ -201,7 +201,7 @@ def test_old_canonicals_that_cannot_be_put_under_the_new_one_are_told(status):
     store.refuse = lambda header: status if header["_id"] == "a0" else None
     run = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}])
     [report] = run.emitted
-    assert (report.action, report.canonical) == ("replaced", "a0")
+    assert (report.action, report.canonical, report.replaced) == ("replaced", "a2", "a0")
     assert "run reconcile" in report.reason
     assert str(status) in report.reason
     assert store.source("a1")["simhash"]["group"] == "a2"

@@ -74,7 +74,7 @@ def test_replace_takes_over_the_group_of_the_text_written(server, index, simhash
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": "d", "body": DOC}, {"_id": "u", "body": UPSERT}], **WAYS))
     [report] = simhash.ingest(index, [update(doc={"body": DOC})], on_duplicate="replace", **WAYS)
-    assert (report.action, report.canonical) == ("replaced", "u")
+    assert (report.action, report.canonical, report.replaced) == ("replaced", "x", "u")
     assert groups_of(server, index) == {"d": "d", "u": "x", "x": "x"}
 
 

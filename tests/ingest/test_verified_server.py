@@ -176,11 +176,11 @@ def test_replace_takes_over_only_neighbours(server, index, simhash, client, call
     reports = ingest_in_batches(
         client, call, index, documents, batch=1, in_flight=1, on_duplicate="replace", **grouping
     )
-    assert [(each.action, each.canonical) for each in reports] == [
-        ("written", "0"),
-        ("written", "1"),
-        ("replaced", "0"),
-        ("replaced", "1"),
+    assert [(each.action, each.canonical, each.replaced) for each in reports] == [
+        ("written", "0", None),
+        ("written", "1", None),
+        ("replaced", "2", "0"),
+        ("replaced", "3", "1"),
     ]
     assert stored_groups(read_all(server, index)) == {"0": "2", "1": "3", "2": "2", "3": "3"}
     # This one is a neighbour of the canonical, and not of the member that was taken over before.

@@ -100,6 +100,7 @@ def command(
             return 0
         if not yes:
             return _try_out(connection, path, archive, approval, is_listed=not is_file and not quiet, as_json=as_json)
+        connection.written.update(read_plan(path).header.index_uuids)
         regrouped = Regrouped()
         applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
         try:

@@ -12,6 +12,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.grouping_options import PRESET_NUMBERS
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
@@ -118,7 +119,8 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
 @click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="What counts as a near-duplicate. Default: what INDEX records, else the texts decide (es-simhash tune).",
+    help="What counts as a near-duplicate. Default: what INDEX records, else the texts decide (es-simhash tune). "
+    f"{PRESET_NUMBERS}",
 )
 @options.yes
 @options.scheme

@@ -15,6 +15,7 @@ from es_simhash.cli.output import count, for_shell, print_json, print_line, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.groups.rule import Grouping
 from es_simhash.mapping.faults import FaultKind
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
@@ -54,14 +55,23 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
         print_json([asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks])
     else:
         print_table(
-            ["index", "ready", "scheme", "text fields", "#max distance", "#documents", "#fingerprinted", "~grouping"],
+            [
+                "index",
+                "ready",
+                "scheme",
+                "text fields",
+                "#lookup distance",
+                "#documents",
+                "#fingerprinted",
+                "~grouping",
+            ],
             [
                 (
                     each.index,
                     "yes" if each.ready else "no",
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
-                    "-" if each.max_distance is None else each.max_distance,
+                    f"{DEFAULT_MAX_DISTANCE} (default)" if each.max_distance is None else each.max_distance,
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
                     "-" if each.grouping is None else str(Grouping.from_dict(each.grouping)).removeprefix("rule "),

@@ -12,7 +12,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import describe, kind_of
-from es_simhash.cli.grouping_options import lookup_options, measures
+from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, measures
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
@@ -148,7 +148,11 @@ def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[
 @options.text_field
 @options.max_distance
 @options.takes(LookupOptions)
-@click.option("--preset", type=click.Choice(list(PRESETS)), help="Use the distance and verification of this preset.")
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help=f"Use the distance and similarity of this preset. {PRESET_NUMBERS}",
+)
 @options.share(
     "--verify",
     help="Compare the texts of the documents found, and drop those that share less than this part of their 3-word "
@@ -174,7 +178,7 @@ def command(
     **lookup: Any,  # for all methods below
 ) -> int:
     """
-    Find all near-duplicates in INDEX within --max-distance, the nearest first.
+    Find all near-duplicates in INDEX within --max-distance, the nearest first, or the most similar if texts count.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. Without TEXT, or if it is -,
     the text comes from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is

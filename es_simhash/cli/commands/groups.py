@@ -201,6 +201,11 @@ def reconcile(
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
             f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
         )
+        if report.changed and dry_run and not regroup:
+            note(
+                "es-simhash ingest makes the document that comes first the canonical, reconcile the one that the order "
+                "(--canonical) prefers: after an ingest documents may be rewritten for that alone"
+            )
         if report.untagged:
             would = "would lose" if dry_run else "lost"
             print_line(f"{count(report.untagged, 'document')} {would} a tag contained_in that is true no more")

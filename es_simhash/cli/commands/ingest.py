@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -16,12 +17,17 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, note
+from es_simhash.cli.output import Tracker, count, error, note
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
-from es_simhash.cli.records import STDIN, Format, Reader
+from es_simhash.cli.records import STDIN, Format, Reader, to_action
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
+from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
+
+FIRST = 500
+"""So many documents of the first file are looked at before an index is created."""
 
 
 @options.manual(
@@ -46,8 +52,8 @@ from es_simhash.removal.files import refuse_output
     "--on-duplicate",
     type=click.Choice(["tag", "skip", "replace", "none"]),
     default="tag",
-    help="tag: record the canonical in a near-duplicate; skip: do not write it; replace: make it the canonical; "
-    "none: do not search for near-duplicates.",
+    help="tag: record the canonical in a near-duplicate; skip: do not write it, but tag it if its id is in INDEX; "
+    "replace: make it the canonical; none: do not search for near-duplicates.",
 )
 @click.option(
     "--contained",
@@ -76,7 +82,8 @@ from es_simhash.removal.files import refuse_output
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Write the outcome of each document here, as JSON Lines; a run that goes on adds to it.",
+    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and its canonical. A "
+    "run that goes on adds to it.",
 )
 @click.option(
     "--dry-run",
@@ -134,9 +141,13 @@ def command(
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
         grouping["max_distance"] = None
-    arguments = how | grouping | {"text_field": text_field or None, "contained": contained, "op_type": op_type}
-    arguments |= {"on_duplicate": None if on_duplicate == "none" else on_duplicate, "workers": workers}
-    arguments |= {"id_from": "content" if content_ids else None}
+    arguments = (
+        how
+        | grouping
+        | {"text_field": text_field or None, "contained": contained, "op_type": op_type, "workers": workers}
+        | {"on_duplicate": None if on_duplicate == "none" else on_duplicate}
+        | {"id_from": "content" if content_ids else None}
+    )
     purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
     purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
@@ -157,6 +168,7 @@ def command(
         tally.resume(start.counts)
         is_new = create and not connection.client.indices.exists(index=index)
         if is_new:
+            _check_text_field(files, format_, text_field)
             new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
             made = connection.simhash.create_index(index, dry_run=dry_run, **new)
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
@@ -175,7 +187,18 @@ def command(
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
     tally.show(index, seconds, as_json=as_json)
-    return 1 if tally.failed else 0
+    is_misnamed = is_new and not dry_run and tally.lacks_fingerprints
+    return 1 if (is_misnamed and _say_misnamed(index, text_field, target.prefix)) or tally.failed else 0
+
+
+def _say_misnamed(index: str, text_field: Sequence[str], prefix: str) -> Literal[True]:
+    """Say how to repair a new index whose documents have no text in *text_field*; return True."""
+    more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
+    add = shlex.join(["es-simhash", "create", index, "--existing", "--text-field", "FIELD", *more, "--yes"])
+    fill = shlex.join(["es-simhash", "backfill", index, "--group", *more])
+    named = ", ".join(text_field)
+    error(f"no document has a text in {named}: if it is in another FIELD, run {add} && {fill}", kind="no_text")
+    return True
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
@@ -186,6 +209,22 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     if as_json:
         tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
+
+
+def _check_text_field(files: Sequence[str], format_: Format, text_field: Sequence[str]) -> None:
+    """Refuse to create an index for text fields that none of the first documents has, as far as these can be read."""
+    if not Path(files[0]).is_file():
+        return  # a stream can be read only once
+    names: dict[str, None] = {}
+    first = list(islice(Reader(files[:1], format=format_), FIRST))
+    for record in first:
+        with suppress(InvalidInputError):  # which the ingest says
+            names |= dict.fromkeys(to_action(record, None)["_source"])
+    if names and not any(name in names or name.partition(".")[0] in names for name in text_field):
+        raise InvalidInputError(
+            f"no field {shorten(', '.join(text_field))} in the first {count(len(first), 'line')} of {files[0]}, so "
+            f"nothing was created or written: pass --text-field with one of {shorten(', '.join(names))}"
+        )
 
 
 def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | None) -> None:

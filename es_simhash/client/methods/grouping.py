@@ -39,7 +39,8 @@ class GroupingMethods(SyncBase):
         Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
 
         This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
-        An async client reads the mapping when the first action is read.
+        An async client reads the mapping when the first action is read. No duplicates are looked for: :meth:`ingest`
+        does that as it writes, :meth:`reconcile` afterwards.
 
         Both clients send a bulk request again, by themselves, after a broken connection or a 502, 503 or 504, and
         elasticsearch's also after a 429. The server may have done the work of the first one; then a document without
@@ -86,16 +87,21 @@ class GroupingMethods(SyncBase):
         Before an error all outcomes that are known are reported, so positions may be missing. Several writers at once
         may miss each other's latest documents; :meth:`reconcile` corrects that. See docs/dedup.md.
 
+        What was written is found after the next refresh of the index, by the server or by
+        ``client.indices.refresh(index=...)``; the command line does that at its end.
+
         Args:
             index:
                 Name of an index, alias or data stream.
             documents:
-                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+                Documents or bulk actions, as :func:`with_fingerprints` takes them. The id of each is its ``_id``, no
+                other field; one without gets a random id, so that a second run adds it again (*id_from*).
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
             ...
 
         Raises:
+            The client's own NotFoundError: If there is no such index; :meth:`create_index` makes it.
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
@@ -124,7 +130,7 @@ class GroupingMethods(SyncBase):
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
         Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
-        several groups are named (``shared_ids``).
+        several groups are named (``shared_ids``). It refreshes *index* at the end, so searches show what it wrote.
 
         Args:
             index:

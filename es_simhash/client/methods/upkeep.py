@@ -234,7 +234,8 @@ class UpkeepMethods(SyncBase):
 
         Missing fingerprints are added and stale ones replaced; correct ones are not written. A document that
         somebody changes meanwhile is read again, so nobody's change is lost. Our fields are added to the mapping
-        where it lacks them. The work is done as the reports are read; a second run does what is left.
+        where it lacks them. The work is done as the reports are read, and searches show it with the last one; a second
+        run does what is left.
 
         Args:
             ...

@@ -47,7 +47,8 @@ class GroupingMethods(SyncBase):
         Iterate over *actions* with the fingerprints that *index* wants, for a bulk helper of the client.
 
         This is the function of the same name, with the scheme, text fields and fields that the index's mapping records.
-        An async client reads the mapping when the first action is read.
+        An async client reads the mapping when the first action is read. No duplicates are looked for: :meth:`ingest`
+        does that as it writes, :meth:`reconcile` afterwards.
 
         Both clients send a bulk request again, by themselves, after a broken connection or a 502, 503 or 504, and
         elasticsearch's also after a 429. The server may have done the work of the first one; then a document without
@@ -113,24 +114,29 @@ class GroupingMethods(SyncBase):
         Before an error all outcomes that are known are reported, so positions may be missing. Several writers at once
         may miss each other's latest documents; :meth:`reconcile` corrects that. See docs/dedup.md.
 
+        What was written is found after the next refresh of the index, by the server or by
+        ``client.indices.refresh(index=...)``; the command line does that at its end.
+
         Args:
             index:
                 Name of an index, alias or data stream.
             documents:
-                Documents or bulk actions, as :func:`with_fingerprints` takes them.
+                Documents or bulk actions, as :func:`with_fingerprints` takes them. The id of each is its ``_id``, no
+                other field; one without gets a random id, so that a second run adds it again (*id_from*).
             text_field:
                 Field or fields of the text; by default those that the index records.
             on_duplicate:
-                ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it. ``"replace"``:
-                write it as the canonical, and tag those it duplicates. A function, given the new document and a
-                :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no duplicate; async
-                clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+                ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
+                the index has its id, because the old text would stay; costs a search for each batch with duplicates.
+                ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
+                document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
+                duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
             contained:
                 Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
                 document that is at least as long: of the index, of the same batch, or written before by this ingest.
-                With ``"skip"`` they are not written, with ``"tag"`` they get the field ``simhash.contained_in``. The
-                index needs passages. Where the longer one comes in a later batch, ``tag_duplicates(contained=...)``
-                finds that. See docs/passages.md.
+                With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
+                ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
+                ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
                 measured together. An explicit max_distance or verify overrides the preset.
@@ -193,6 +199,7 @@ class GroupingMethods(SyncBase):
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
+            The client's own NotFoundError: If there is no such index; :meth:`create_index` makes it.
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
@@ -253,7 +260,7 @@ class GroupingMethods(SyncBase):
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
         Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
-        several groups are named (``shared_ids``).
+        several groups are named (``shared_ids``). It refreshes *index* at the end, so searches show what it wrote.
 
         Args:
             index:

@@ -146,7 +146,8 @@ class RemovalMethods(SyncBase):
         Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if what decided
         about it and its canonical, such as their texts, is as it was when the plan was made. What no longer fits is
         kept, and its record says why. At the end the documents that name a removed one get the group that they belong
-        to now, so read all records. A run that was ended or killed goes on with the same files. See docs/removal.md.
+        to now, so read all records. A run that was ended or killed goes on with the same files. Searches show it all
+        after the next refresh. See docs/removal.md.
 
         Args:
             path:
@@ -253,7 +254,8 @@ class RemovalMethods(SyncBase):
         A document gets the ``_source``, ``_id``, routing value and index that it had, and is only ever created: one
         that is there already is reported and not changed. A part of a data stream goes to its stream. Ingest pipelines
         are left out, except a final one. At the end the groups of the indices are made right again, as by
-        :meth:`reconcile`; so read all records. Run again, it does what is left.
+        :meth:`reconcile`; so read all records. Searches show it all after the next refresh. Run again, it does what is
+        left.
 
         Args:
             archive:
