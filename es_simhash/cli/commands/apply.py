@@ -44,8 +44,8 @@ from es_simhash.transport.protocol import local_names
 @click.option(
     "--decisions",
     type=FILE_OR_NONE,
-    help="Keep what this file names; the page of es-simhash review PLAN --html makes it. none: go by none, though one "
-    "lies beside PLAN.",
+    help="Keep what this file names; the page of es-simhash review PLAN --html makes it. For an INDEX it may be about "
+    "an earlier plan. none: go by none, though one lies beside PLAN.",
 )
 @click.option("--sha256", metavar="HEX", help="Insist on the PLAN that was approved: its sha256, as review prints it.")
 @options.yes
@@ -70,7 +70,7 @@ def command(
     Delete what the file PLAN names, as es-simhash plan wrote it; or plan for INDEX, and delete that.
 
     The argument is a PLAN if there is a file of that name, or if it has a slash or ends in .jsonl or .gz; else it is an
-    INDEX. The options that say what to delete are for INDEX; --max-share is for both.
+    INDEX. The options that say what to delete are for INDEX; --max-share and --decisions are for both.
 
     A document is deleted only after it was archived, and only if what decided about it and about its canonical, which
     stays, is as it was when it was planned: their texts, and the fields of --per, --within, --canonical, --protect and
@@ -82,12 +82,12 @@ def command(
     is_file = Path(plan).is_file() or plan.endswith((".jsonl", ".gz")) or ("/" in plan and not plan.startswith("<"))
     if is_file and asked:
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
-    approval: dict[str, Any] = {"decisions": decisions, "sha256": sha256}
-    if not is_file and (extra := given(approval)):
-        raise click.UsageError(
-            f"--{min(extra)} is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first"
-        )
-    approval["max_share"] = max_share
+    if not is_file and sha256 is not None:
+        raise click.UsageError(f"--sha256 is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first")
+    if not is_file and decisions is not None:  # about earlier plans
+        asked |= {} if decisions == NONE else {"decisions": (decisions,)}
+        decisions = None
+    approval: dict[str, Any] = {"decisions": decisions, "sha256": sha256, "max_share": max_share}
     index = _index_of(plan, approval) if is_file else plan
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
