@@ -47,7 +47,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, True, ["groups", hostile, "--verify", "0.5"]),
         (1, True, ["tag", hostile]),
         (4, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
-        (0, False, ["review", plan]),
+        (1, False, ["review", plan]),
         (1, True, ["apply", plan, "--archive", archive, "--yes"]),
         (0, True, ["history", LONG["b"], "--archive", archive]),
         (0, True, ["history", LONG["a"], "--archive", archive]),
