@@ -223,7 +223,7 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     filled = run("backfill", plain, "--group")
     assert "records its grouping now" in filled.stderr
     assert "max_distance 12, similarity 0.8 and canonical id" in filled.stderr
-    assert "es-simhash reconcile INDEX --regroup" in filled.stderr
+    assert f"es-simhash reconcile {plain} --regroup" in filled.stderr
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
     assert "within 12 bits, as the index records" in found.stdout
@@ -249,7 +249,7 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
     assert "similarity" in by_rule.stdout
     assert "edited" not in by_rule.stdout
     assert (
-        "within 3 bits, and 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
+        "within 3 bits, and at least 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
         in by_rule.stderr
     )
     asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
@@ -309,7 +309,7 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
     page, plan = tmp_path / "page.html", tmp_path / "plan"
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
     assert f"no lookup finds them; run es-simhash backfill {plain}\n" in run("find", plain, "--id", "0a").stderr
-    failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX --yes")
+    failed(run("groups", plain), f"was never grouped: run es-simhash setup {plain} --yes")
     assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
     commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
     for command in commands:

@@ -63,7 +63,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
     "without_fingerprint": (
-        "{found} of {wanted} documents have no fingerprint and cannot be found",
+        "documents with a text and without fingerprint, which no lookup finds: {found} of {wanted}",
         "backfill them (texts without features get none)",
     ),
     "no_source": (

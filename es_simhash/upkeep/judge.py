@@ -199,9 +199,9 @@ class BackfillProgress:
 
     Attributes:
         total:
-            Number of documents to look at, as counted at the beginning.
+            Number of documents to look at, as counted at the beginning, or *seen* if that is more.
         seen:
-            Number of documents looked at in the first pass.
+            Number of documents looked at; one that others changed meanwhile counts again.
         changed:
             Number of documents whose fields were written; in a dry run, that would be.
         stale:
@@ -371,7 +371,7 @@ class Ledger:
         failures, self._failures = tuple(self._failures), []
         seconds_each = WRITE_SECONDS + CHARACTER_SECONDS * self._judge.characters / max(1, self.seen)
         return BackfillProgress(
-            total=self.total,
+            total=max(self.total, self.seen),
             seen=self.seen,
             changed=self.changed,
             stale=self._stale,

@@ -172,7 +172,7 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
     grouping = Grouping.from_dict(found.grouping)
     texts = "texts are not compared"
     if grouping.similarity is not None:
-        texts = f"texts compared: {100 * grouping.similarity:g} % {grouping.measure.of_what} are the same"
+        texts = f"texts compared: at least {100 * grouping.similarity:g} % {grouping.measure.of_what} are the same"
     rule = f"{name}, scheme {found.scheme}, within {grouping.max_distance} bits, {texts}"
     yield f"rule: {rule}; stays: {', then '.join(parse_key(each).words for each in found.grouping['canonical'])}"
     yield from _measured(found)

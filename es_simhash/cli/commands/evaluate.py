@@ -222,8 +222,8 @@ def _figures(found: Explanation) -> Iterator[str]:
     if found.cosine is not None:
         yield f"cosine      {found.cosine:.4f} of the weighted features, of which the fingerprint is made"
     of_what = WORD_SHINGLES.of_what
-    yield f"similarity  {found.similarity.jaccard:.4f} {of_what} are in both texts (Jaccard; of Chinese, 5 characters)"
-    yield f"containment {found.similarity.containment:.4f} {of_what} of the smaller text"
+    yield f"similarity  {found.similarity.jaccard:.4f} {of_what} (Jaccard; in Chinese, of 5 characters)"
+    yield f"containment {found.similarity.containment:.4f} of those of the smaller text"
     yield f"letters     {found.letters:.4f} stay (edit similarity)"
     if found.is_noise:
         yield "noise       the words differ, the letters hardly do: wrong letters or other numbers, not another text"

@@ -43,8 +43,8 @@ def _use_rule(rule: Grouping | None, lookup: dict[str, Any]) -> str:
     lookup["max_distance"] = rule.max_distance
     lookup["verify"] = Verification(rule.similarity, measure=measure.measure, unit=measure.unit)
     return (
-        f"by the rule that the index records: within {rule.max_distance} bits, and {100 * rule.similarity:g} % "
-        f"{measure.of_what} the same; --max-distance BITS goes by bits alone"
+        f"by the rule that the index records: within {rule.max_distance} bits, and at least "
+        f"{100 * rule.similarity:g} % {measure.of_what} the same; --max-distance BITS goes by bits alone"
     )
 
 
