@@ -164,7 +164,8 @@ def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
         ungrouped="the plan has their duplicates, and the index shows none yet",
     )
     if made.unmet:
-        said = f"{count(made.unmet, 'document')} of --decisions not met: of another index or routing, gone, or no duplicate"
+        why = "of another index or routing, gone, or no duplicate"
+        said = f"{count(made.unmet, 'document')} of --decisions not met: {why}"
         warn(said, kind="decisions_unmet", number=made.unmet)
 
 
