@@ -87,13 +87,11 @@ def command(
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
     if not is_file and sha256 is not None:
         raise click.UsageError(f"--sha256 is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first")
-    if is_file and len(decisions) > 1:
-        raise click.UsageError(f"one file decides about the plan {plan}: give --decisions once, or plan with all files")
     files = () if NONE in decisions else decisions
     asked |= {"decisions": files} if files and not is_file else {}  # about earlier plans
+    index = _index_of(plan, decisions) if is_file else plan
     decided = files[0] if files and is_file else None
     approval: dict[str, Any] = {"decisions": decided, "sha256": sha256, "max_share": max_share}
-    index = _index_of(plan, decisions) if is_file else plan
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
         connection = stack.enter_context(connect(target, index))
@@ -109,11 +107,7 @@ def command(
         applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
         try:
             with closing(applied) as records:
-                header = read_plan(path).header
-                is_contained, before = header.is_by_containment, header.decided
-                counts = show(
-                    records, by_containment=is_contained, as_json=as_json, is_listed=not quiet, decided=before
-                )
+                counts = show(records, **_planned(path), as_json=as_json, is_listed=not quiet)
         except GuardRailError:
             if not is_file and not any(True for _ in read_archive(archive, allow_cut=True)):
                 path.unlink()  # nothing was begun: the next command may have other options
@@ -136,9 +130,17 @@ def command(
 
 def _index_of(path: str, decisions: Sequence[str]) -> str:
     """Return the first index of a plan; raise InvalidInputError if its decisions lie beside it, and are not given."""
+    if len(decisions) > 1:
+        raise click.UsageError(f"one file decides about the plan {path}: give --decisions once, or plan with all files")
     plan = read_plan(path)
     refuse_forgotten(plan, decisions)
     return min(plan.header.index_uuids)
+
+
+def _planned(path: Path) -> dict[str, Any]:
+    """Return what :func:`show` is to know of a plan."""
+    header = read_plan(path).header
+    return {"by_containment": header.is_by_containment, "decided": header.decided}
 
 
 def _plan_index(
@@ -191,14 +193,7 @@ def _try_out(
     """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
     header = read_plan(path).header
     with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True, **approval)) as records:
-        counts = show(
-            records,
-            by_containment=header.is_by_containment,
-            as_json=as_json,
-            is_dry=True,
-            is_listed=is_listed,
-            decided=header.decided,
-        )
+        counts = show(records, **_planned(path), as_json=as_json, is_dry=True, is_listed=is_listed)
     names = sorted(header.index_uuids)
     if not as_json:
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"
