@@ -19,10 +19,10 @@ _Place = tuple[str, str]
 class Removed(Record):
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
-    The archive does not know whether it came back later. *at*: when it was archived, ISO 8601; with *again*, when it
-    was to be removed once more. *kept*: the archive notes that it was there afterwards: not deleted, put back, or
-    restored. *plan*: SHA-256. *distance*: bits, if the document recorded it for this canonical. *by* and *reason*: who
-    decided about the plan, and why, where there were decisions.
+    The archive does not know whether a run that was killed deleted it, or whether it came back later. *at*: when it was
+    archived, ISO 8601; with *again*, when it was to be removed once more. *kept*: the archive notes that it was there
+    afterwards: not deleted, put back, or restored. *plan*: SHA-256. *distance*: bits, if the document recorded it for
+    this canonical. *by* and *reason*: who decided about the plan, and why, where there were decisions.
     """
 
     _OPTIONAL = "by reason again kept"
