@@ -266,13 +266,18 @@ async def _open_async(call: Call, client: Any, dialect: Dialect) -> tuple[Any, B
     import asyncio  # noqa: PLC0415
 
     sent = asyncio.ensure_future(dialect.call_async(client, call))
-    try:
-        return await asyncio.shield(sent), None
-    except asyncio.CancelledError as cancelled:
+    cancelled: BaseException | None = None
+    while True:  # also where the task is cancelled once more
         try:
-            return await sent, cancelled
-        except Exception:  # noqa: BLE001 -- nothing was opened, so nothing has to be waited for
-            raise cancelled from None
+            return await asyncio.shield(sent), cancelled
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if sent.cancelled():
+                raise
+        except Exception:
+            if cancelled is None:
+                raise
+            raise cancelled from None  # nothing was opened, so nothing has to be waited for
 
 
 async def _perform_async(request: Request, client: Any, dialect: Dialect) -> Any:

@@ -190,8 +190,8 @@ class SlowToOpen:
         return {"hits": {"hits": []}}
 
 
-@pytest.mark.parametrize("refuses", [False, True])
-def test_a_cancellation_while_something_is_opened_closes_it(refuses):
+@pytest.mark.parametrize(("refuses", "times"), [(False, 1), (True, 1), (False, 3), (True, 3)])
+def test_a_cancellation_while_something_is_opened_closes_it(refuses, times):
     """The answer is waited for, nothing more is sent but the request that closes, and the task is cancelled."""
     from es_simhash.transport.pages_flow import read_pages
 
@@ -200,8 +200,9 @@ def test_a_cancellation_while_something_is_opened_closes_it(refuses):
         flow = read_pages("a", {"query": {"match_all": {}}}, None, page=10)
         task = asyncio.create_task(run_async(flow, client, ELASTICSEARCH))
         await client.asked.wait()
-        task.cancel()
-        await asyncio.sleep(0)
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
         client.answered.set()
         await asyncio.wait([task])
         return task.cancelled(), client.open, client.searches

@@ -447,4 +447,7 @@ def test_the_command(run, server, filled, tmp_path):
     assert "takes all documents without a group for one" in pasted.stderr
     query.write_text("{", encoding="utf-8")
     failed(run("search", filled, "--query", query), "is no JSON", "write a search as an object")
-    assert "group, or a number of bits" in run("search", filled, words, "--distinct", "--by", "many").stderr
+    for wrong in ("many", "\N{SUPERSCRIPT TWO}"):
+        assert "group, or a number of bits" in run("search", filled, words, "--distinct", "--by", wrong).stderr
+    for extra in (("--total",), ("--similar", "1"), ("--by", "3"), ("--after", "x")):
+        assert f"{extra[0]} needs --distinct" in run("search", filled, words, *extra).stderr

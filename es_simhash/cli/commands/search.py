@@ -90,8 +90,9 @@ def command(
     """
     if (words is None) == (path is None):
         raise click.UsageError("pass WORDS or --query FILE")
-    if after is not None and not distinct:
-        raise click.UsageError("--after needs --distinct")
+    asked = {"after": after is not None, "total": how["total"], "similar": how["similar"], "by": how["by"] != "group"}
+    if not distinct and (extra := [name for name, is_given in asked.items() if is_given]):
+        raise click.UsageError(f"--{extra[0]} needs --distinct")
     with connect(target, index) as connection:
         fields = _text_fields(connection, index)
         body: dict[str, Any] = _read_body(path) if path is not None else {"query": _query(words or "", fields, index)}
