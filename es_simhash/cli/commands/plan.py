@@ -186,9 +186,9 @@ def history(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     Say where the documents with the _id ID have gone, and for which removed documents they stand.
 
     The archives are read, and no server is asked. So the command knows what was archived to be removed, and what the
-    same run kept after all, or put back, but not what a killed run deleted, or what came back later. Where the document that stayed
-    was archived later, the command goes on with that one. The exit code is 1 if the archives do not know the ID, or if
-    the end of one was cut off, so that documents may be missing.
+    same run kept after all, or put back, but not what a killed run deleted, or what came back later. Where the document
+    that stayed was archived later, the command goes on with that one. The exit code is 1 if the archives do not know
+    the ID, or if the end of one was cut off, so that documents may be missing.
     """
     if not archives and not more:
         named = ["ID", id_] if Path(id_).is_file() else [id_, "ARCHIVE"]
