@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line, warn
+from es_simhash.cli.parameter_types import NONE
 from es_simhash.cli.tables import Lines, Value
+from es_simhash.errors import InvalidInputError
 from es_simhash.groups.lacking_flow import count_lacking
 from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.decisions import find_decisions
+from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult
 from es_simhash.tables.tabular import cut
 
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
     from es_simhash.cli.connect import Connection
     from es_simhash.groups.reconcile_flow import Reconciled
     from es_simhash.removal.records import RemovalPlan
+
+
+def refuse_forgotten(plan: Plan, given: Sequence[str]) -> None:
+    """Raise InvalidInputError if decisions lie beside *plan* that the files *given* as --decisions do not have."""
+    files = [each for each in given if each != NONE]
+    if NONE not in given and (found := find_decisions(plan, files)):
+        newer, instead = ("newer ", "move it away") if files else ("", f"--decisions {NONE} to leave them out")
+        advice = f"pass --decisions {shlex.quote(str(found))}, or {instead}"
+        raise InvalidInputError(f"{plan.path} has {newer}decisions in {found}: {advice}")
 
 
 class Regrouped:
@@ -66,8 +78,12 @@ def given(*options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Counts:
-    """How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out."""
+    """
+    How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out.
+    *before*: documents of no line, since an earlier decision keeps them.
+    """
 
+    before: int = 0
     total: int = 0
     untagged: int = 0
     decided: int = 0
@@ -95,12 +111,13 @@ class Counts:
     @property
     def kept(self) -> dict[str, int]:
         """How many were not, by kind, also by decision."""
-        return dict(self.kinds) | ({"decided": self.decided} if self.decided else {})
+        return dict(self.kinds) | ({"decided": number} if (number := self.decided + self.before) else {})
 
     @property
     def decided_words(self) -> str:
         """What the line about the deletions says of those that are kept by decision."""
-        return f"; {self.decided:,} {'stays' if self.decided == 1 else 'stay'} by decision" if self.decided else ""
+        number = self.decided + self.before
+        return f"; {number:,} {'stays' if number == 1 else 'stay'} by decision" if number else ""
 
 
 def _way_on(connection: Connection, index: str) -> str:
@@ -146,6 +163,10 @@ def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
         unfilled="no plan can have them",
         ungrouped="the plan has their duplicates, and the index shows none yet",
     )
+    if made.unmet:
+        why = "of another index or routing, gone, or no duplicate"
+        said = f"{count(made.unmet, 'document')} of --decisions not met: {why}"
+        warn(said, kind="decisions_unmet", number=made.unmet)
 
 
 def show_plan(path: FilePath, *, as_json: bool) -> None:
@@ -161,12 +182,13 @@ def show(
     as_json: bool,
     is_dry: bool = False,
     is_listed: bool = True,
+    decided: int | None = None,
 ) -> Counts:
     """
     Print the records if they are *is_listed*, for people only the first, then what is not carried out; return counts.
-    What an earlier run deleted is a record of its own only with *as_json*.
+    What an earlier run deleted is a record of its own only with *as_json*. *decided*: how many stay without a record.
     """
-    counts = Counts()
+    counts = Counts(before=decided or 0)
     relation = "contained in" if by_containment else "duplicate of"
     listed = told = 0
     gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found

@@ -85,6 +85,12 @@ class _FileOrNone(click.Path):
         return value if value == NONE else super().convert(value, param, ctx)
 
 
+def check_decisions(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    if NONE in value and len(value) > 1:
+        raise click.BadParameter(f"{NONE} goes with no file: leave out one of the two")
+    return value
+
+
 class _Report(click.File):
     """A file to write, which must not be an archive or a plan."""
 

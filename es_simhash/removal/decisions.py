@@ -11,6 +11,7 @@ A file that is not exactly this is refused whole: whoever edited it may have mea
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -65,18 +66,28 @@ def apply_command(plan: FilePath) -> list[str]:
     return ["es-simhash", "apply", str(plan), "--archive", "removed.jsonl.gz", "--decisions", name, "--yes"]
 
 
-def find_decisions(plan: Plan) -> Path | None:
-    """Return the newest file of decisions about *plan* beside it, also as a browser names a second one, or ``None``."""
+def find_decisions(plan: Plan, given: Collection[FilePath] = ()) -> Path | None:
+    """
+    Return the newest file of decisions about *plan* beside it, also as a browser names a second one, or ``None``.
+    With the files *given*, only one that is not older than these and keeps what they do not.
+    """
+    kept, since = read_kept(given), max((_changed_at(Path(path)) for path in given), default=0)
     name = decisions_name(plan.path)
-    beside = name.parent.glob(f"{escape(name.stem)}*{name.suffix}")
-    for path in sorted(beside, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+    beside = {path: _changed_at(path) for path in name.parent.glob(f"{escape(name.stem)}*{name.suffix}")}
+    for path in sorted((path for path in beside if beside[path] >= since), key=beside.__getitem__, reverse=True):
+        if path.is_dir():
+            continue
         try:
-            sha256, _, _ = _read(path)
+            sha256, _, keys = _read(path)
         except (InvalidInputError, OSError):  # nobody knows what it was meant to keep
             return path
-        if sha256 == plan.sha256:
+        if sha256 == plan.sha256 and (not given or keys - kept):
             return path
     return None
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat(follow_symlinks=path.exists()).st_mtime_ns
 
 
 def read_kept(paths: Iterable[FilePath]) -> frozenset[Key]:
@@ -89,8 +100,11 @@ def decide(plan: Plan, path: FilePath) -> Plan:
     path = Path(path)
     sha256, approved, keys = _read(path)
     if sha256 != plan.sha256:
-        advice = "give the plan that was reviewed, or decide on the review page of this one"
-        raise InvalidInputError(f"{path} decides about another plan, and not about {plan.path}: {advice}")
+        again = shlex.join(["es-simhash", "plan", "INDEX", "--decisions", str(path)])
+        raise InvalidInputError(
+            f"{path} decides about another plan, and not about {plan.path}: give the plan that was reviewed, plan "
+            f"again without what it keeps ({again}), or decide on the review page of this one"
+        )
     return _leave_out(plan, path, keys, approved)
 
 
@@ -124,7 +138,7 @@ def _parse(plain: Any) -> tuple[str, tuple[str, str], frozenset[Key]]:
         raise ValueError("'by' is empty, and must say who decides")
     keys = Counter(map(_parse_key, take(plain, "keep", list)))
     if twice := next((key for key, number in keys.items() if number > 1), None):
-        raise ValueError(f"it keeps {_shown(twice)} twice")
+        raise ValueError(f"it keeps {shown(twice)} twice")
     return take(plain, "plan_sha256", str), (by, reason), frozenset(keys)
 
 
@@ -159,7 +173,7 @@ def _leave_out(plan: Plan, path: Path, keys: frozenset[Key], approved: tuple[str
             values.update(each.protected or ())
     if unknown := keys - found:
         raise InvalidInputError(
-            f"{path} keeps {_shown(min(unknown, key=str))}, which {plan.path} does not name: {DECIDE_AGAIN}"
+            f"{path} keeps {shown(min(unknown, key=str))}, which {plan.path} does not name: {DECIDE_AGAIN}"
         )
     guards = plan.header.guards
     shares = {
@@ -171,5 +185,6 @@ def _leave_out(plan: Plan, path: Path, keys: frozenset[Key], approved: tuple[str
     return replace(plan, header=header, kept=keys, approved=approved)
 
 
-def _shown(key: Key) -> str:
+def shown(key: Key) -> str:
+    """Return *key* for people."""
     return f"{shorten(key.index)}/{shorten(key.id)}"

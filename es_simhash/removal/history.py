@@ -9,9 +9,8 @@ from pathlib import Path
 
 from es_simhash.arguments import FilePath
 from es_simhash.record import Record
-from es_simhash.removal.archive import ArchiveReader, Note, cut_sentence, read_archive
+from es_simhash.removal.archive import ArchiveReader, Note, cut_sentence
 from es_simhash.removal.records import Archived
-from es_simhash.transport.protocol import Key
 
 _Place = tuple[str, str]
 
@@ -20,13 +19,13 @@ _Place = tuple[str, str]
 class Removed(Record):
     """
     One removal of a document, as an archive tells it: it was archived to be removed.
-    The archive does not know whether the server then deleted it, or whether it came back later. *at*: when it was
-    archived, ISO 8601; with *again*, when a later run removed it once more, as it had been archived. *plan*: SHA-256.
-    *distance*: bits, if the document recorded it for this canonical. *by* and *reason*: who decided about the plan, and
-    why, where there were decisions.
+    The archive does not know whether a run that was killed deleted it, or whether it came back later. *at*: when it was
+    archived, ISO 8601; with *again*, when it was to be removed once more. *kept*: the archive notes that it was there
+    afterwards: not deleted, put back, or restored. *plan*: SHA-256. *distance*: bits, if the document recorded it for
+    this canonical. *by* and *reason*: who decided about the plan, and why, where there were decisions.
     """
 
-    _OPTIONAL = "by reason again"
+    _OPTIONAL = "by reason again kept"
 
     id: str
     index: str
@@ -40,6 +39,7 @@ class Removed(Record):
     by: str | None = None
     reason: str | None = None
     again: bool = False
+    kept: bool = False
 
     @property
     def canonical_place(self) -> _Place:
@@ -70,25 +70,23 @@ class History(Record):
 def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
     """
     Return what *archives* say of documents with the id *id_* in any index, oldest removal first.
-    Every archive is read to its end, twice. Memory: some hundred bytes for each line. *prefix* is needed for distances.
+    Every archive is read to its end. Memory: some hundred bytes for each line. *prefix* is needed for distances.
     An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is false.
     """
     known: dict[_Place, list[Removed]] = {}
     ends: dict[str, ArchiveReader] = {}
     for path in archives:
         reader = ends[str(path)] = ArchiveReader(Path(path), allow_cut=True)
-        later: dict[Key, list[str]] = {}
-        for note in reader.read_all():
-            if isinstance(note, Note) and note.state == "archived":
-                for key in note.keys:
-                    later.setdefault(key, []).append(note.at)
-        for line in read_archive(path, allow_cut=True, again=reader.again):
+        for line in reader.read_all():
+            if isinstance(line, Note):
+                _take(line, known, str(path))
+                continue
             stays = line.canonical
             distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
             where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
-            removed = Removed(*where, line.plan, line.routing, distance, *(line.approved or ()))
-            repeated = [replace(removed, at=at, again=True) for at in later.get(line.key, ()) if at >= line.at]
-            known.setdefault((line.index, line.id), []).extend([removed, *repeated])
+            by, reason = line.approved or (None, None)
+            removed = Removed(*where, line.plan, line.routing, distance, by, reason, line.again)
+            known.setdefault((line.index, line.id), []).append(removed)
     for found in known.values():
         found.sort(key=lambda removed: removed.at)
     own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
@@ -98,6 +96,19 @@ def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simha
     cut = {path: cut_sentence(each) for path, each in ends.items() if each.is_cut}
     is_incomplete = any(each.lacks_lines for each in ends.values())
     return History(id_, tuple(_chain(each, known) for each in own), tuple(stands_for), cut, is_incomplete)
+
+
+def _take(note: Note, known: Mapping[_Place, list[Removed]], archive: str) -> None:
+    """Add to what is *known* of documents what a *note* in an *archive* says of them."""
+    for key in note.keys:
+        found = known.get((key.index, key.id), [])
+        own = (n for n, each in enumerate(found) if (each.routing, each.archive) == (key.routing, archive))
+        if (last := max(own, default=None)) is None:  # its line is in another file: this is the end of an archive
+            continue
+        if note.state == "kept":
+            found[last] = replace(found[last], kept=True)
+        else:
+            found.append(replace(found[last], at=note.at, again=True, kept=False))
 
 
 def _moment(removed: Removed) -> tuple[str, str, str]:

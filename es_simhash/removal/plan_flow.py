@@ -106,6 +106,12 @@ def plan_removal(
     grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
     yield from refuse_updates(index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
+    if kept and not any(key.index in resolved.each for key in kept):
+        about = ", ".join(sorted({key.index for key in kept}))
+        raise InvalidInputError(
+            f"the decisions are about {shorten(about)}, and not about {', '.join(names)}: plan without them, or for "
+            "the index that they name"
+        )
     comparer = _comparer(context, resolved, options, grouping)
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
@@ -136,8 +142,8 @@ def plan_removal(
         sha256 = yield Compute(writer.finish, (header, order))
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
-    excess = tuple(header.excess)
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking)
+    excess, unmet = tuple(header.excess), len(kept) - found.left_out["decided"]
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking, unmet)
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:

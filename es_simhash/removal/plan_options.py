@@ -55,7 +55,8 @@ class PlanOptions:
         protect:
             Keyword field: of the documents with any one value of it no larger share may be removed either.
         decisions:
-            Files of decisions about earlier plans: the documents that they keep are not in this one.
+            Files of decisions about earlier plans: the documents that they keep are not in this one. Files of which
+            none keeps a document of these indices are refused.
         show:
             Further fields whose values the plan shows.
         max_field_chars:

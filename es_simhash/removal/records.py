@@ -302,6 +302,8 @@ class RemovalPlan:
         ungrouped:
             Where the index records a grouping, how many documents have a fingerprint and no group: ``reconcile`` groups
             them. The plan has their duplicates all the same.
+        unmet:
+            How many documents of the given *decisions* are of another index or routing, gone, or no duplicates.
     """
 
     path: str
@@ -313,6 +315,7 @@ class RemovalPlan:
     excess: tuple[Excess, ...] = ()
     without_fingerprint: int = 0
     ungrouped: int = 0
+    unmet: int = 0
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -141,6 +141,143 @@ def test_what_was_decided_stays_at_once(run, news, server, tmp_path):
     assert sorted(read_all(server, news)) == ["a", "c"]
 
 
+def test_two_files_of_decisions(run, news, server, tmp_path):
+    """For an INDEX both are kept; about one PLAN one file decides; none goes with no file."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    both = [each for id_ in "bc" for each in ("--decisions", decide(tmp_path / f"{id_}.json", plan, id_))]
+    refused = run("apply", plan, "--archive", archive, *both, "--yes")
+    assert (refused.exit_code, archive.exists()) == (2, False)
+    assert f"one file decides about the plan {plan}: give --decisions once" in refused.stderr
+    for command in (("plan", news), ("apply", news, "--archive", archive), ("apply", plan, "--archive", archive)):
+        mixed = run(*command, "--decisions", "none", *both[:2])
+        assert (mixed.exit_code, "none goes with no file" in mixed.stderr) == (2, True), mixed.output
+    command = ("apply", news, "--archive", archive, *both, "--max-share", 1)
+    assert "0 documents of" in (dry := run(*command).stdout)
+    assert "; 2 stay by decision" in dry
+    done = run(*command, "--yes")
+    assert (done.exit_code, "0 documents deleted; 2 stay by decision" in done.stdout) == (0, True), done.output
+    assert sorted(read_all(server, news)) == ["a", "b", "c"]
+
+
+def test_how_many_stay_at_once(run, news, server, tmp_path):
+    """Of apply INDEX: it says it, for people and for programs, also when it is given again."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan).exit_code == 0
+    decisions = decide(tmp_path / "kept.json", plan, "c")
+    command = ("apply", news, "--archive", archive, "--decisions", decisions, "--max-share", 1)
+    assert json.loads(run(*command, "--quiet", "--json").stdout)["kept"] == {"decided": 1}
+    *_, last = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
+    assert (json.loads(last)["deleted"], json.loads(last)["kept"]) == (1, {"decided": 1})
+    again = run(*command, "--yes")
+    assert again.exit_code == 0
+    assert f"{news} has no duplicates now but 1 kept by decision" in again.stderr
+    assert "1 document of 2 would be removed" in run("plan", news, "--decisions", "none").stdout
+
+
+def test_what_was_decided_while_a_plan_waits(run, news, server, tmp_path):
+    """The files are read at each run; what the plan of the first would remove is refused, until it is planned anew."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan).exit_code == 0
+    decisions = decide(tmp_path / "kept.json", plan, "b")
+    command = ("apply", news, "--decisions", decisions, "--max-share", 1, "--yes", "--archive")
+    server.request("PUT", f"/{news}/_settings", {"index.blocks.write": True})
+    assert run(*command, archive).exit_code == 1
+    server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
+    decide(decisions, plan, "b", "c")
+    [waiting] = tmp_path.glob("*.plan")
+    refused = failed(run(*command, archive))
+    said = f"error: {waiting}, the plan of an earlier run, removes '{news}'/'c', which --decisions keeps"
+    assert refused == f"{said}: give another archive, so that a new plan leaves it out"
+    decisions.write_text("broken")
+    assert "is not a file of decisions that can be used" in failed(run(*command, archive))
+    decide(decisions, plan, "b", "c")
+    assert "2 stay by decision" in run(*command, tmp_path / "other.jsonl.gz").stdout
+    assert sorted(read_all(server, news)) == ["a", "b", "c"]
+    decide(decisions, plan, "b")
+    beside = decide(waiting.with_suffix(".decisions.json"), waiting, "c")
+    assert f"{waiting} has newer decisions in {beside}" in failed(run(*command, archive))
+    beside.unlink()
+    assert "1 document deleted" in run(*command, archive).stdout
+    assert sorted(read_all(server, news)) == ["a", "b"]
+
+
+def test_older_decisions_are_refused(run, news, server, tmp_path):
+    """Where a newer file of the same plan keeps more: the command that was printed names the first one."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    older = decide(tmp_path / "removal.decisions.json", plan, "b")
+    newer = decide(tmp_path / "removal.decisions (1).json", plan, "b", "c")
+    command = ("apply", plan, "--archive", archive, "--yes", "--decisions")
+    advice = f"pass --decisions {shlex.quote(str(newer))}, or move it away"
+    assert failed(run(*command, older)) == f"error: {plan} has newer decisions in {newer}: {advice}"
+    newer.write_text("{")
+    assert failed(run(*command, older)) == f"error: {plan} has newer decisions in {newer}: {advice}"
+    assert sorted(read_all(server, news)) == ["a", "b", "c"]
+    decide(newer, plan, "b", "c")
+    assert "2 stay by decision" in run(*command, newer).stdout
+    newer.unlink()
+    assert "1 document deleted" in run(*command, older).stdout
+
+
+def test_decisions_about_another_index_are_refused(run, news, server, tmp_path):
+    """Also where an alias has moved; of several files, those that fit nothing are counted."""
+    plan, alias, other = tmp_path / "removal.jsonl", f"{news}-alias", f"{news}-2"
+    assert run("plan", news, "--out", plan).exit_code == 0
+    decisions = decide(tmp_path / "kept.json", plan, "c")
+    put(server, other, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": TEXT.upper()}, {"_id": "c", "body": NEAR}])
+    server.request("PUT", f"/{other}/_alias/{alias}")
+    assert run("backfill", other, "-t", "body").exit_code == 0
+    assert run("reconcile", other, "-d", 16, "--verify", "0.5").exit_code == 0
+    said = f"the decisions are about '{news}', and not about {other}"
+    for command in (("plan", other), ("plan", alias), ("apply", alias, "--archive", tmp_path / "a", "--yes")):
+        assert said in failed(run(*command, "--max-share", 1, "--decisions", decisions))
+    assert sorted(read_all(server, other)) == ["a", "b", "c"]
+    assert run("plan", other, "--out", plan, "--overwrite").exit_code == 0
+    both = ("--decisions", decisions, "--decisions", decide(tmp_path / "both.json", plan, "b"), "--max-share", 1)
+    made = run("plan", alias, *both)
+    assert "left out: 1 decided to stay before" in made.stdout
+    said = "warning: 1 document of --decisions not met: of another index or routing, gone, or no duplicate\n"
+    assert made.stderr == run("apply", alias, "--archive", tmp_path / "a", *both).stderr == said
+    assert json.loads(run("plan", alias, *both, "--json", "--out", tmp_path / "third").stdout)["unmet"] == 1
+    approved = decide(tmp_path / "all.json", plan)  # keeps nothing, so it is about no index
+    assert "2 documents of 3 would be removed" in run("plan", alias, "--decisions", approved).stdout
+
+
+def test_a_plan_is_not_replaced_with_its_decisions(run, news, server, tmp_path):
+    """What was decided about it would be lost; another plan's file says how to go by it."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    command = ("plan", news, "--out", plan, "--max-share", 1, "--overwrite")
+    assert run(*command).exit_code == 0
+    beside = decide(tmp_path / "removal.decisions.json", plan, "c")
+    before = plan.read_bytes()
+    advice = f"pass --decisions {beside}, or --decisions none to leave them out"
+    assert failed(run(*command)) == f"error: {plan} has decisions in {beside}: {advice}"
+    assert plan.read_bytes() == before
+    assert "left out: 1 decided to stay before" in run(*command, "--decisions", beside).stdout
+    words = f"plan again without what it keeps (es-simhash plan INDEX --decisions {beside})"
+    assert words in failed(run("apply", plan, "--archive", archive, "--decisions", beside, "--yes"))
+    decide(beside, plan, "b")
+    replaced = run(*command, "--decisions", "none")
+    assert "2 documents of 3 would be removed" in replaced.stdout
+    assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
+    assert sorted(read_all(server, news)) == ["a"]
+
+
+def test_each_who_approved_is_in_the_history(run, news, tmp_path):
+    """Ann, a restore, and then Bob: both times are told."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    for by in ("Ann", "Bob"):
+        decisions = decide(tmp_path / "mine.json", plan, "c", by=by)
+        assert (
+            "1 document deleted" in run("apply", plan, "--archive", archive, "--yes", "--decisions", decisions).stdout
+        )
+        assert run("restore", archive).exit_code == 0
+    told = json.loads(run("history", "b", archive, "--json").stdout)["removals"]
+    assert [(each["by"], each.get("again")) for [each] in told] == [("Ann", None), ("Bob", True)]
+
+
 def test_a_second_deletion_is_in_the_history(run, news, server, tmp_path):
     """After a restore the archive gets no second line of the document, and still says when it went again."""
     plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"

@@ -79,6 +79,39 @@ def test_the_newest_decisions_beside_a_plan_are_found(plan, write):
     assert find_decisions(plan) is None
 
 
+def test_newer_decisions_than_those_given_are_found(plan, write):
+    """If they keep more, or cannot be read; older ones, wherever the given file lies, were replaced by it."""
+    given, newer = write(0), plan.path.with_name("removal.decisions (1).json")
+    moved = given.rename(given.with_name("mine.json"))
+    for keep, since, found in (
+        ((0, 1), 3, newer),
+        ((0, 1), 2, newer),
+        ((0, 1), 1, None),
+        ((0,), 3, None),
+        ((), 3, None),
+    ):
+        write(*keep).rename(newer)
+        os.utime(moved, (2, 2))
+        os.utime(newer, (since, since))
+        assert find_decisions(plan, [moved]) == found
+    newer.write_text("{")
+    assert find_decisions(plan, [moved]) == newer
+    os.utime(newer, (1, 1))
+    assert find_decisions(plan, [moved]) is None
+    write(1, plan_sha256="0" * 64)
+    assert find_decisions(plan, [moved]) is None
+
+
+def test_what_lies_beside_and_is_no_file(plan, write):
+    """A folder is passed over; a link to nothing may have been decisions."""
+    first = write(0)
+    (folder := first.with_name("removal.decisions (1).json")).mkdir()
+    assert find_decisions(plan) == first
+    folder.rmdir()
+    folder.symlink_to(first.with_name("gone"))
+    assert find_decisions(plan) == folder
+
+
 def test_nothing_need_be_kept(plan, write):
     """Whoever keeps nothing has approved the plan as it is; a reason may be empty; a name has no blanks around it."""
     decided = decide(plan, write(by="  Ann \n", reason=" "))

@@ -139,6 +139,29 @@ def test_a_note_that_a_document_goes_again(tmp_path):
         assert found == {("b", day(1), False), ("b", day(4), True), ("x", day(2), False)}
 
 
+def test_each_line_of_a_document_is_told(tmp_path):
+    """Of each person who approved it, in order of time; of a run that kept it after all, too, and that it was there."""
+    path, day = tmp_path / "a", "2026-01-0{}T00:00:00.000Z".format
+    first, key = removed("a", "b", 1, approved=("Ann", "")), Key("news", "a", None)
+    with ArchiveWriter(path, "0" * 64) as writer:
+        writer.append([first, replace(removed("a", "b", 1), routing="r")])
+        writer.append([replace(removed("a", "b", 2, approved=("Bob", "late")), again=True)])
+        writer.note("kept", [key], day(3))
+        writer.note("archived", [key], day(4))
+    found = [each for [each] in find_history("a", [path]).removals if each.routing is None]
+    assert [(each.at, each.by, each.again, each.kept) for each in found] == [
+        (day(1), "Ann", False, False),
+        (day(2), "Bob", True, True),
+        (day(4), "Bob", True, False),
+    ]
+    said = " ".join(CliRunner().invoke(app, ["history", "a", str(path)]).stdout.split())
+    assert said.count("for b, and was there afterwards; it is in") == 1
+    assert (said.count("approved by Ann"), said.count("approved by Bob: late")) == (1, 2)
+    with ArchiveWriter(tmp_path / "end", "0" * 64) as writer:
+        writer.note("archived", [key], day(5))
+    assert len(find_history("a", [path, tmp_path / "end"]).removals) == 4
+
+
 def test_the_command(archive, tmp_path):
     """Lines for people, JSON, and exit code 1 for an id that nobody knows."""
     one, two = archive("one", removed("a\x1b", "b", 1, distance=1)), archive("two", removed("b", "c", 2))

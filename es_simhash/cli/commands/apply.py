@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from glob import escape
 from pathlib import Path
@@ -15,15 +16,15 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_plan
+from es_simhash.cli.duplicates import Regrouped, given, refuse_forgotten, show, warn_of_plan
 from es_simhash.cli.grouping_options import grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
-from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE
+from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE, check_decisions
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.decisions import find_decisions
+from es_simhash.removal.decisions import read_kept, shown
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.records import AGAIN
 from es_simhash.transport.protocol import local_names
@@ -44,8 +45,10 @@ from es_simhash.transport.protocol import local_names
 @click.option(
     "--decisions",
     type=FILE_OR_NONE,
-    help="Keep what this file names; the page of es-simhash review PLAN --html makes it. For an INDEX it may be about "
-    "an earlier plan. none: go by none, though one lies beside PLAN.",
+    multiple=True,
+    callback=check_decisions,
+    help="Keep what this file names; the page of es-simhash review PLAN --html makes it. For an INDEX it is about an "
+    "earlier plan, and repeatable. none: go by none, though one lies beside PLAN.",
 )
 @click.option("--sha256", metavar="HEX", help="Insist on the PLAN that was approved: its sha256, as review prints it.")
 @options.yes
@@ -59,7 +62,7 @@ def command(
     grouping: dict[str, Any],
     target: Target,
     *,
-    decisions: str | None,
+    decisions: tuple[str, ...],
     sha256: str | None,
     yes: bool,
     quiet: bool,
@@ -84,19 +87,18 @@ def command(
         raise click.UsageError(f"the plan {plan} says what to delete: leave out --{min(asked).replace('_', '-')}")
     if not is_file and sha256 is not None:
         raise click.UsageError(f"--sha256 is for a PLAN in a file, and {shorten(plan)} is an INDEX: plan it first")
-    if not is_file and decisions is not None:  # about earlier plans
-        asked |= {} if decisions == NONE else {"decisions": (decisions,)}
-        decisions = None
-    approval: dict[str, Any] = {"decisions": decisions, "sha256": sha256, "max_share": max_share}
-    index = _index_of(plan, approval) if is_file else plan
+    files = () if NONE in decisions else decisions
+    asked |= {"decisions": files} if files and not is_file else {}  # about earlier plans
+    index = _index_of(plan, decisions) if is_file else plan
+    decided = files[0] if files and is_file else None
+    approval: dict[str, Any] = {"decisions": decided, "sha256": sha256, "max_share": max_share}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
         connection = stack.enter_context(connect(target, index))
         stack.enter_context(say_if_stopped())
         was_there = Path(archive).exists()
-        path = Path(plan) if is_file else _plan_index(connection, index, archive, asked, folder, yes=yes)
+        path = Path(plan) if is_file else _plan_index(connection, index, archive, asked, folder, decisions, yes=yes)
         if path is None:
-            note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now")
             return 0
         if not yes:
             return _try_out(connection, path, archive, approval, is_listed=not is_file and not quiet, as_json=as_json)
@@ -105,8 +107,7 @@ def command(
         applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
         try:
             with closing(applied) as records:
-                is_contained = read_plan(path).header.is_by_containment
-                counts = show(records, by_containment=is_contained, as_json=as_json, is_listed=not quiet)
+                counts = show(records, **_planned(path), as_json=as_json, is_listed=not quiet)
         except GuardRailError:
             if not is_file and not any(True for _ in read_archive(archive, allow_cut=True)):
                 path.unlink()  # nothing was begun: the next command may have other options
@@ -127,20 +128,30 @@ def command(
     return 1 if counts.kinds or unsettled else 0
 
 
-def _index_of(path: str, approval: dict[str, Any]) -> str:
+def _index_of(path: str, decisions: Sequence[str]) -> str:
     """Return the first index of a plan; raise InvalidInputError if its decisions lie beside it, and are not given."""
+    if len(decisions) > 1:
+        raise click.UsageError(f"one file decides about the plan {path}: give --decisions once, or plan with all files")
     plan = read_plan(path)
-    if approval["decisions"] is None and (found := find_decisions(plan)):
-        given = shlex.quote(str(found))
-        raise InvalidInputError(
-            f"{path} has decisions in {found}: pass --decisions {given}, or --decisions {NONE} to leave them out"
-        )
-    approval["decisions"] = None if approval["decisions"] == NONE else approval["decisions"]
+    refuse_forgotten(plan, decisions)
     return min(plan.header.index_uuids)
 
 
+def _planned(path: Path) -> dict[str, Any]:
+    """Return what :func:`show` is to know of a plan."""
+    header = read_plan(path).header
+    return {"by_containment": header.is_by_containment, "decided": header.decided}
+
+
 def _plan_index(
-    connection: Connection, index: str, archive: str, asked: dict[str, Any], folder: Path, *, yes: bool
+    connection: Connection,
+    index: str,
+    archive: str,
+    asked: dict[str, Any],
+    folder: Path,
+    decisions: Sequence[str],
+    *,
+    yes: bool,
 ) -> Path | None:
     """Return the plan for *index*, of an earlier run or made now; ``None`` if nothing is left to do."""
     # The name of the plan tells commands apart: another one must not go on with what this one would not delete.
@@ -152,6 +163,11 @@ def _plan_index(
             advice = f"finish it with {finish}, or give another archive"
             raise InvalidInputError(f"{other} is the plan of an earlier run with other names or options: {advice}")
     if beside.exists():
+        plan, kept = read_plan(beside), read_kept(asked.get("decisions", ()))
+        refuse_forgotten(plan, decisions)
+        if found := next((key for each in plan.removals() if (key := each.document.key) in kept), None):
+            said = f"{beside}, the plan of an earlier run, removes {shown(found)}, which --decisions keeps"
+            raise InvalidInputError(f"{said}: give another archive, so that a new plan leaves it out")
         note(f"going on with {beside}, the plan of an earlier run")
         return beside
     is_used = Path(archive).exists() and Path(archive).stat().st_size > 0
@@ -165,6 +181,9 @@ def _plan_index(
         raise InvalidInputError(
             f"{archive} exists, and {shorten(index)} has duplicates: give each removal an archive of its own"
         )
+    if is_used:
+        but = f" but {decided:,} kept by decision" if (decided := made.left_out.get("decided")) else ""
+        note(f"all of an earlier plan is in {archive}, and {index} has no duplicates now{but}")
     return None if is_used else path
 
 
@@ -174,9 +193,7 @@ def _try_out(
     """Say what applying the plan in the file *path* would delete now, and what does not fit any more."""
     header = read_plan(path).header
     with closing(connection.simhash.apply_removal(path, archive=archive, dry_run=True, **approval)) as records:
-        counts = show(
-            records, by_containment=header.is_by_containment, as_json=as_json, is_dry=True, is_listed=is_listed
-        )
+        counts = show(records, **_planned(path), as_json=as_json, is_dry=True, is_listed=is_listed)
     names = sorted(header.index_uuids)
     if not as_json:
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"

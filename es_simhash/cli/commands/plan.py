@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +14,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import SHOWN, given, show_plan, warn_of_plan
+from es_simhash.cli.duplicates import SHOWN, given, refuse_forgotten, show_plan, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, tracking, warn
-from es_simhash.cli.parameter_types import FILE, NEW_FILE
+from es_simhash.cli.parameter_types import FILE, FILE_OR_NONE, NEW_FILE, NONE, check_decisions
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.errors import InvalidInputError
@@ -42,9 +43,11 @@ from es_simhash.removal.review import Review
 @options.written_file("--out", help="Write the plan to this file.")
 @click.option(
     "--decisions",
-    type=FILE,
+    type=FILE_OR_NONE,
     multiple=True,
-    help="Leave out what this file about an earlier plan decided to keep. Repeatable.",
+    callback=check_decisions,
+    help="Leave out what this file about an earlier plan decided to keep. Repeatable. none: go by none, though one "
+    "lies beside the plan that is replaced.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the plan that the file of --out is already.")
 @removal_option
@@ -57,6 +60,7 @@ def command(
     target: Target,
     *,
     overwrite: bool,
+    decisions: tuple[str, ...],
     as_json: bool,
     **removal: Any,
 ) -> None:
@@ -70,8 +74,9 @@ def command(
     """
     if overwrite and out is None:
         raise click.UsageError("--overwrite goes with --out; leave it out, or name the plan")
-    if out is not None and not overwrite:
-        _refuse_plan(out)
+    if out is not None:
+        _refuse_plan(out, decisions, overwrite=overwrite)
+    removal["decisions"] = () if NONE in decisions else decisions
     with ExitStack() as stack:
         path = out or Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")), "plan")
         connection = stack.enter_context(connect(target, index))
@@ -103,13 +108,18 @@ def _print_next(plan: str, removals: int) -> None:
         print_line(f"then, without --decisions if you decided nothing: {shlex.join(apply_command(plan))}")
 
 
-def _refuse_plan(out: str) -> None:
-    """Raise InvalidInputError if a plan that can be used has the name *out*: it may be reviewed, or half applied."""
+def _refuse_plan(out: str, decisions: Sequence[str], *, overwrite: bool) -> None:
+    """
+    Raise InvalidInputError if a plan that can be used has the name *out*: it may be reviewed, or half applied.
+    To *overwrite* it, only if what was decided about it would be lost.
+    """
     try:
-        header = read_plan(out).header
+        plan = read_plan(out)
     except (FileNotFoundError, InvalidInputError):  # what else must not be replaced is refused when it is written
-        return
-    said = f"{out} is a plan already, made {header.at} with {count(header.count, 'removal')}"
+        return None
+    if overwrite:
+        return refuse_forgotten(plan, decisions)
+    said = f"{out} is a plan already, made {plan.header.at} with {count(plan.header.count, 'removal')}"
     raise InvalidInputError(f"{said}: give another name, or replace it with --overwrite")
 
 
@@ -175,10 +185,10 @@ def history(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     """
     Say where the documents with the _id ID have gone, and for which removed documents they stand.
 
-    The archives are read, and no server is asked. So the command knows what was
-    archived to be removed, but not what the server refused to delete, or what came back. Where the document that stayed
-    was archived later, the command goes on with that one. The exit code is 1 if the archives do not know the ID, or if
-    the end of one was cut off, so that documents may be missing.
+    The archives are read, and no server is asked. So the command knows what was archived to be removed, and what the
+    same run kept after all, or put back, but not what a killed run deleted, or what came back later. Where the document
+    that stayed was archived later, the command goes on with that one. The exit code is 1 if the archives do not know
+    the ID, or if the end of one was cut off, so that documents may be missing.
     """
     if not archives and not more:
         named = ["ID", id_] if Path(id_).is_file() else [id_, "ARCHIVE"]
@@ -215,6 +225,7 @@ def _removed(removed: Removed) -> list[str | Value]:
     if removed.by is not None:
         approved = ["; approved by ", Value("by", removed.by)]
         approved += [": ", Value("reason", removed.reason)] if removed.reason else []
+    back = ", and was there afterwards" if removed.kept else ""
     canonical = removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"
     bits = "" if removed.distance is None else f", {count(removed.distance, 'bit')} apart"
     return [
@@ -222,6 +233,6 @@ def _removed(removed: Removed) -> list[str | Value]:
         Value("document", f"{removed.index}/{removed.id}"),
         f" was {'to be removed again' if removed.again else 'archived to be removed'} for ",
         Value("canonical", canonical),
-        f"{bits}; it is in {removed.archive}",
+        f"{bits}{back}; it is in {removed.archive}",
         *approved,
     ]

@@ -74,7 +74,8 @@ class RemovalMethods(SyncBase):
                 The archive, gzip; made if it does not exist. Each plan has one of its own.
             decisions:
                 File that the review page has made: the documents that it names are kept, and the archive says who
-                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted.
+                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted. Without
+                it, none is looked for: files beside the plan, by which the command refuses it, change nothing here.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
