@@ -132,6 +132,7 @@ def apply_removal(
     if dry_run:
         return (yield from _judge_all(plan, archive, view, standing, sizes))
     with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
+        writer.refuse_unapproved(plan.approved)
         if standing:
             yield from _check_guards(plan, writer, view, standing, sizes)
         batches = plan.batches(sizes.removed)
@@ -181,6 +182,7 @@ def _judge_all(
 ) -> Flow[bool]:
     """Emit what would become of each line that no earlier run carried out; return whether a repeat says the same."""
     held: ArchivedKeys = yield Compute(ArchivedKeys, (archive, plan.sha256))
+    held.refuse_unapproved(plan.approved)
     if standing:
         yield from _check_guards(plan, held, view, standing, sizes)
     is_done, done, batches = True, 0, plan.batches(sizes.removed)

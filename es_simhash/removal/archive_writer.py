@@ -20,7 +20,7 @@ from shutil import copyfileobj
 from typing import BinaryIO, Literal, Self
 
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.archive import EMPTY, PART, ArchiveReader, Note, to_archive_line
 from es_simhash.removal.files import bad_line, lock, open_private, sync_file, sync_folder
 from es_simhash.removal.records import Archived
@@ -35,6 +35,7 @@ class ArchivedKeys:
         self._plan = plan
         self._known: dict[bytes, bytes] = {}
         self._kept: set[bytes] = set()
+        self._approver: str | None = None
         if self._path.exists() and not _is_new(self._path):
             self._read_all()
 
@@ -69,6 +70,15 @@ class ArchivedKeys:
             self._kept.difference_update(digests)
         if isinstance(line, Archived):
             self._known[_digest(line.key)] = _digest_state(line)
+            self._approver = line.approved[0] if line.approved else self._approver
+
+    def refuse_unapproved(self, approved: tuple[str, str] | None) -> None:
+        """Raise InvalidInputError if an earlier run had decisions, and this one has none."""
+        if approved is None and self._approver is not None:
+            raise InvalidInputError(
+                f"{self._path} was begun with the decisions of {shorten(self._approver)}: pass these again "
+                "(decisions=, or --decisions FILE)"
+            )
 
 
 def _is_new(path: Path) -> bool:
@@ -88,7 +98,7 @@ class ArchiveWriter(ArchivedKeys):
     def __init__(self, path: FilePath, plan: str) -> None:  # not that of the keys: the file is locked before it is read
         self._path = Path(path)
         self._plan = plan
-        self._known, self._kept = {}, set()
+        self._known, self._kept, self._approver = {}, set(), None
         self._file = self._open()
         try:
             self._size = self._read()

@@ -62,8 +62,8 @@ def decisions_name(plan: FilePath) -> Path:
 
 def apply_command(plan: FilePath) -> list[str]:
     """Return the words of the command that applies *plan* with the decisions that its page makes."""
-    name = str(decisions_name(plan))
-    return ["es-simhash", "apply", str(plan), "--archive", "removed.jsonl.gz", "--decisions", name, "--yes"]
+    archive = "removed.jsonl.gz" if not Path("removed.jsonl.gz").exists() else f"{Path(plan).stem}-removed.jsonl.gz"
+    return ["es-simhash", "apply", str(plan), "--archive", archive, "--decisions", str(decisions_name(plan)), "--yes"]
 
 
 def find_decisions(plan: Plan, given: Collection[FilePath] = ()) -> Path | None:

@@ -38,6 +38,7 @@ def test_find_prints_a_table(run, news, monkeypatch):
     assert nothing.stdout == "no near-duplicates within 0 bits\n"
     assert nothing.stderr.startswith("the index records 12 bits, and this looks no farther than 0: ")
     assert "has no letters and no digits" in run("find", news, "...").stderr
+    assert "pass it with --id" in run("find", news, "4711").stderr
 
 
 def test_find_many_answers_each_line(run, news, tmp_path):

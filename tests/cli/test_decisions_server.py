@@ -130,6 +130,22 @@ def test_what_was_decided_is_not_planned_again(run, news, tmp_path):
     assert not second.exists()
 
 
+def test_decisions_of_an_earlier_run(run, news, server, tmp_path):
+    """Given again without them, apply would delete what was decided to stay."""
+    plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"
+    assert run("plan", news, "--out", plan, "--max-share", 1).exit_code == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    decisions = decide(elsewhere / "removal.decisions.json", plan, "c")
+    assert run("apply", plan, "--archive", archive, "--decisions", decisions, "--yes").exit_code == 0
+    for more in ((), ("--yes",), ("--decisions", "none", "--yes")):
+        said = failed(run("apply", plan, "--archive", archive, *more))
+        assert f"{archive} was begun with the decisions of" in said
+        assert "pass these again" in said
+    assert sorted(read_all(server, news)) == ["a", "c"]
+    assert run("apply", plan, "--archive", archive, "--decisions", decisions, "--yes").exit_code == 0
+
+
 def test_what_was_decided_stays_at_once(run, news, server, tmp_path):
     """Plan and apply in one command, with the decisions about an earlier plan."""
     plan, archive = tmp_path / "removal.jsonl", tmp_path / "removed.jsonl.gz"

@@ -215,7 +215,10 @@ def test_other_decisions_on_the_same_archive(server, index, simhash, plan, archi
         "s0000": "Ben",
         "s0001": "Cid",
     }
-    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0001"] == DELETED
+    with pytest.raises(InvalidInputError, match="was begun with the decisions of 'Cid'"):
+        list(simhash.apply_removal(plan, archive=archive))
+    last = decide(by="Cid", name="last.json")
+    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=last))["b0001"] == DELETED
 
 
 def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, simhash, plan, archive, decide):

@@ -15,6 +15,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import PRESET_NUMBERS
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
+    GROUPING,
     SHOWN_FAILURES,
     Tracker,
     count,
@@ -133,6 +134,8 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
     near-duplicates. What INDEX records already stays as it is. No document is deleted, and your own fields stay. Other
     programs may write at the same time. If it is stopped, run it again to continue.
     """
+    if how["preset"] is not None:
+        click.get_current_context().meta[GROUPING] = ["--preset", how["preset"]]
     with connect(target, index) as connection, say_if_stopped():
         with tracking() as progress:
             found = connection.simhash.setup(index, dry_run=not yes, progress=progress, **how)

@@ -51,7 +51,7 @@ def _use_rule(rule: Grouping | None, lookup: dict[str, Any]) -> str:
 def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool, fields: Sequence[str] = ()) -> None:
     """Print what was *found*; unless its distance *is_given*, say that the index decided it. *fields*: of the text."""
     recorded = found.recorded_distance
-    if recorded is not None and found.max_distance < recorded:
+    if is_given and recorded is not None and found.max_distance < recorded:
         near = _preset_at(recorded)
         way = f" or pass --preset {near}" if near else ""
         note(
@@ -225,6 +225,8 @@ def command(
     if rule and not as_json:
         note(rule)
     _print_near_dups(found, as_json=as_json, is_given=is_given, fields=fields)
+    if not found and not as_json and len((content or " ").split()) == 1:
+        note("the text is one word: if it is the id of a document, pass it with --id")
     return 0
 
 

@@ -105,7 +105,9 @@ def command(
 
 def _print_next(plan: str, removals: int) -> None:
     if removals:
-        print_line(f"then, without --decisions if you decided nothing: {shlex.join(apply_command(plan))}")
+        words = apply_command(plan)
+        print_line(f"then: {shlex.join([*words[:-3], '--yes'])}")
+        print_line(f"or, with what the page decides: {shlex.join(words)}")
 
 
 def _refuse_plan(out: str, decisions: Sequence[str], *, overwrite: bool) -> None:
