@@ -200,7 +200,7 @@ def test_the_command(run, server, plain):
     assert done.exit_code == 0, done.output
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
-    assert "measured: nothing; 50 texts are needed, of 24; similar is the preset for few texts" in done.stdout
+    assert "measured: nothing: 24 texts, and 50 are needed; similar is the preset for few texts" in done.stdout
     assert "80 % of the 3-word shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
@@ -329,12 +329,12 @@ def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
     pytest.importorskip("vl_convert")
     simhash.setup(plain, text_field="body", time_field="published")
     found = simhash.report(plain)
-    assert (found.stats.time.field, found.lacking) == ("published", ("source",))
+    assert (found.stats.time.field, found.uncharted) == ("published", ("source",))
     assert "--source-field FIELD" in found.html()
     said = run("report", plain, "--out", tmp_path / "page.html").stderr
     assert "--source-field FIELD adds a chart by source" in said
     assert "--time-field" not in said
-    assert simhash.report(plain, source_field="title").lacking == ()
+    assert simhash.report(plain, source_field="title").uncharted == ()
 
 
 def test_a_text_field_that_is_not_there(run, plain):
