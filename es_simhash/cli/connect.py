@@ -86,9 +86,9 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
 def connect(target: Target, index: str) -> Iterator[Connection]:
     """
     Connect to the server of *target*, and close the connection at the end.
-    *index*: no request is made about anything else. A *target* without a scheme adopts that of the index. After bulk
-    requests *index* is refreshed once, so that the next command sees what this one wrote; who may not refresh sees it
-    later.
+    *index*: only where it is missing, one request asks for names like it. A *target* without a scheme adopts that of
+    the index. A command that wrote and did not fail refreshes its indices once, so that the next one sees what was
+    written; who may not refresh sees it later.
     """
     given = target.server.url
     url, login_of_url = split_url(given)

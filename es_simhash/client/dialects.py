@@ -116,7 +116,9 @@ class Dialect:
 
 def _note_other_product(error: Exception) -> None:
     """Note on *error* what to do, if it says that the client of Elasticsearch speaks to something else."""
-    is_refused = status_of(error) == 406 and "compatible-with" in error_text(error)
+    is_refused = status_of(error) in (400, 406) and any(
+        word in error_text(error) for word in ("compatible-with", "media_type_header_exception")
+    )
     if is_refused or type(error).__name__ == "UnsupportedProductError":
         error.add_note(
             "the server is OpenSearch, or an Elasticsearch older than the client: pass an opensearchpy client, or the "

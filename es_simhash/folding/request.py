@@ -60,7 +60,7 @@ class DistinctOptions:
             filter and filters. By default they count documents, as the server does.
         similar:
             How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
-            ``None`` they are not counted either, which saves a first page the second of its two requests.
+            ``None`` they are not counted either, which saves a first page a request, mostly the second of two.
     """
 
     by: Literal["group"] | int = option("group", _check_by)
@@ -261,8 +261,10 @@ class DistinctSearch:
 def _has_unseeded(query: Any) -> bool:
     """Return whether a part of *query* draws its scores anew in each search."""
     if isinstance(query, Mapping):
-        drawn = query.get("random_score")
-        return (isinstance(drawn, Mapping) and "seed" not in drawn) or any(map(_has_unseeded, query.values()))
+        scored = query.get("function_score")
+        functions = [scored, *(scored.get("functions") or ())] if isinstance(scored, Mapping) else []
+        drawn = [each["random_score"] for each in functions if isinstance(each, Mapping) and "random_score" in each]
+        return any("seed" not in (each or ()) for each in drawn) or any(map(_has_unseeded, query.values()))
     return isinstance(query, (list, tuple)) and any(map(_has_unseeded, query))
 
 

@@ -3,8 +3,8 @@ Reads the pages of a distinct search.
 
 Hits are read in the order of the search, some more than a page has; a hit whose group was shown before is folded. On
 this page that is known. For earlier pages it is asked: a group was shown if its best-ranked matching document stands
-before the place where the page begins. So nothing is kept between pages but that place, and documents that change their
-rank between two pages may be seen once more, or missed, as with any ``search_after``.
+before the place where the page begins. So nothing is kept between pages but that place, and a group of which a document
+is added, changed or deleted between two pages may be shown once more, or missed.
 """
 
 from __future__ import annotations
@@ -55,14 +55,16 @@ def search_distinct(
     context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
 ) -> Flow[DistinctPage]:
     """
-    Return one page. Cost: one search for its hits, and one for the number of documents in their groups. A view is
-    opened for a later page, for what is counted, and where no single search fills the page.
+    Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
+    their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
     search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
     yield from _check_index(context, search)
     if after is None and not (options.total or options.counts):
-        for window in (_window(options.size), _WIDER * _window(options.size)):
+        # What is aggregated costs more than hits, so it is rather not asked twice.
+        widths = (_WIDER,) if search.aggregations else (1, _WIDER)
+        for window in (width * _window(options.size) for width in widths):
             if window <= _LARGEST_WINDOW:
                 page = yield from _Reader(Present(index), search, options, place).page(window)
                 if page is not None:
@@ -95,7 +97,7 @@ def search_distinct_pages(
 
 
 def _window(size: int) -> int:
-    """Return how many hits to read for a page of *size*: a third of them may be folded."""
+    """Return how many hits to read for a page of *size*: half of them may be folded."""
     return 2 * size + 4
 
 
@@ -273,9 +275,10 @@ class _Reader:
     @property
     def _values(self) -> list[str]:
         """Fields of ours that each hit has to have."""
-        fields, by_group = self.search.fields, self.search.by == "group"
-        shown = [] if by_group and not self.options.similar else [fields.fingerprint]
-        return [fields.group, *shown] if by_group else shown
+        fields = self.search.fields
+        if self.search.by != "group":
+            return [fields.fingerprint]
+        return [fields.group, fields.fingerprint] if self.options.similar else [fields.group]
 
     def _group(self, hit: Hit) -> str | None:
         if self.search.by != "group":

@@ -260,10 +260,11 @@ class Removals(Groups):
         return (lambda _: None) if action == "deleted" else (lambda _: doc)
 
     def _archived(self, plan: Planned) -> list[dict[str, Any]]:
-        """Return the lines of an archive, read by nothing of ours."""
+        """Return the documents of an archive, read by nothing of ours; its notes are no documents."""
         if not plan.archive.exists():
             return []
-        return [json.loads(line) for line in gzip.decompress(plan.archive.read_bytes()).splitlines()]
+        lines = map(json.loads, gzip.decompress(plan.archive.read_bytes()).splitlines())
+        return [line for line in lines if "_source" in line]
 
     def _last(self, plan: Planned) -> dict[tuple[str, str, str | None], dict[str, Any]]:
         """Return the last line of each document of an archive, in the order of these lines."""

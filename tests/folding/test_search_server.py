@@ -375,6 +375,9 @@ def test_what_cannot_be_folded(server, simhash):
     drawn = {"query": {"bool": {"must": [{"function_score": {"random_score": {}}}]}}}
     with pytest.raises(InvalidInputError, match="random_score without a seed"):
         simhash.search_distinct("news", drawn)
+    drawn = {"function_score": {"functions": [{"random_score": {"field": "n"}}]}}
+    with pytest.raises(InvalidInputError, match="random_score without a seed"):
+        simhash.search_distinct("news", {"query": drawn})
 
 
 def test_arguments(server, simhash):

@@ -26,8 +26,9 @@ class DistinctMethods(SyncBase):
         order is that of the search. A document without a group stands for itself. The hits of a page are read in one
         view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
         more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
-        view. Cost: a search for the hits, and one for their groups; a view for a later page; for several indices one
-        request more where a field gives the order; ``total`` and ``counts`` read every group.
+        view. Cost: a search for the hits, or more where much is folded, and one for their groups; a view for a later
+        page; for several indices one request more where a field gives the order; ``total`` and ``counts`` read every
+        group.
 
         Args:
             index:
