@@ -8,6 +8,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
 from es_simhash.cli import app
+from es_simhash.cli.commands import find
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
 from tests.servers.fixtures import client_through
@@ -303,7 +304,7 @@ def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
     assert found.filled.changed == found.filled.seen > 24
 
 
-def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
+def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypatch):
     """A setup that was stopped: each command that then shows too little names the command that goes on."""
     pytest.importorskip("vl_convert")
     page, plan = tmp_path / "page.html", tmp_path / "plan"
@@ -322,6 +323,9 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
     [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
     assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
     assert run("plan", plain, "--out", plan).exit_code == 0
+    monkeypatch.setattr(find, "warn_of_lacking", lambda *_, **__: print("counted"))
+    answer, last = run("find", plain, "--input", "-", stdin=json.dumps(documents()[0]["body"])).stdout.splitlines()
+    assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 
 
 def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):

@@ -158,7 +158,7 @@ class ExistingLookup:
         Cost: one search without texts, and for an alias one request for its write index, which may roll over.
         """
         written = (yield from find_write_index(self._index, (self._index,))) if self._is_alias else ""
-        self._is_alias = bool(written)  # no write index: the name is that of an index
+        self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
 
         def place(draft: Document) -> tuple[str, str]:
             name = written if draft.index in (None, self._index) else draft.index or ""

@@ -222,6 +222,9 @@ def command(
             if failure.results is not None and (as_json or failure.results):
                 _print_near_dups(failure.results, as_json=as_json, is_given=is_given, fields=fields)
             raise
+        except InvalidInputError:
+            _warn_of_unfilled(connection, index)  # the document of --id may be one of them
+            raise
         _warn_of_unfilled(connection, index)
     if rule and not as_json:
         note(rule)
