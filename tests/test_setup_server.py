@@ -323,7 +323,7 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
     assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
     assert run("plan", plain, "--out", plan).exit_code == 0
-    monkeypatch.setattr(find, "warn_of_lacking", lambda *_, **__: print("counted"))
+    monkeypatch.setattr(find, "warn_of_lacking", lambda *_, **__: click.echo("counted"))
     answer, last = run("find", plain, "--input", "-", stdin=json.dumps(documents()[0]["body"])).stdout.splitlines()
     assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 
