@@ -178,7 +178,8 @@ class Removals(Groups):
         self.tally[f"lines to delete: {'some' if left else 'none'}"] += 1
         if stop is not None:
             self.wire.left = stop
-            _, error = self.ask("wired", "apply_removal", plan.path, archive=plan.archive, max_share=allowed)
+            how = {"archive": plan.archive, "max_share": allowed}
+            _, error = self.ask("wired", "apply_removal", plan.path, **how, may_fail=is_excess)
             self.wire.left = None
             if error is not None:
                 for (place, _), action in expected:
