@@ -20,7 +20,7 @@ from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, sett
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import mapping_update, may_hold, say_texts
+from es_simhash.mapping.mapping import mapping_update, may_hold, no_such_field, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
@@ -213,10 +213,7 @@ def _decide(
     refuse_regrouping(resolved.each)
     future = _with_fields(context, resolved, named)
     if documents and named and not any(may_hold(each, name) for each in resolved.mappings.values() for name in named):
-        raise InvalidInputError(
-            f"no document of {shorten(index_key(index))} has a field {named[0]!r}: check the name of the text field"
-            f"{say_texts(next(iter(resolved.mappings.values())))}"
-        )
+        raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
     recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
     settings = agree(future, context)
     is_free = recorded is None and settings.max_distance is None

@@ -8,6 +8,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
 from es_simhash.cli import app
+from es_simhash.cli.commands import find
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
 from tests.servers.fixtures import client_through
@@ -200,7 +201,7 @@ def test_the_command(run, server, plain):
     assert done.exit_code == 0, done.output
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
-    assert "measured: nothing; 50 texts are needed, of 24; similar is the preset for few texts" in done.stdout
+    assert "measured: nothing: 24 texts, and 50 are needed; similar is the preset for few texts" in done.stdout
     assert "80 % of the 3-word shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
@@ -303,7 +304,7 @@ def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
     assert found.filled.changed == found.filled.seen > 24
 
 
-def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
+def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypatch):
     """A setup that was stopped: each command that then shows too little names the command that goes on."""
     pytest.importorskip("vl_convert")
     page, plan = tmp_path / "page.html", tmp_path / "plan"
@@ -322,6 +323,9 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path):
     [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
     assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
     assert run("plan", plain, "--out", plan).exit_code == 0
+    monkeypatch.setattr(find, "warn_of_lacking", lambda *_, **__: click.echo("counted"))
+    answer, last = run("find", plain, "--input", "-", stdin=json.dumps(documents()[0]["body"])).stdout.splitlines()
+    assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 
 
 def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
@@ -329,12 +333,12 @@ def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
     pytest.importorskip("vl_convert")
     simhash.setup(plain, text_field="body", time_field="published")
     found = simhash.report(plain)
-    assert (found.stats.time.field, found.lacking) == ("published", ("source",))
+    assert (found.stats.time.field, found.uncharted) == ("published", ("source",))
     assert "--source-field FIELD" in found.html()
     said = run("report", plain, "--out", tmp_path / "page.html").stderr
     assert "--source-field FIELD adds a chart by source" in said
     assert "--time-field" not in said
-    assert simhash.report(plain, source_field="title").lacking == ()
+    assert simhash.report(plain, source_field="title").uncharted == ()
 
 
 def test_a_text_field_that_is_not_there(run, plain):

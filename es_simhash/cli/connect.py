@@ -23,7 +23,7 @@ from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import target_of
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_settings_by_index
+from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
 from es_simhash.transport.protocol import Flow, error_text, status_of
 
 _T = TypeVar("_T")
@@ -33,14 +33,14 @@ _T = TypeVar("_T")
 class Connection:
     """
     A client of this library, the search client below it, and the *url* of the server without a login.
-    *written*: the indices that are refreshed at the end, if anything was written.
+    *to_refresh*: the indices that are refreshed at the end, if anything was written.
     """
 
     simhash: SimHashClient
     client: Any
     product: str
     url: str
-    written: set[str]
+    to_refresh: set[str]
 
     def run(self, flow: Flow[_T]) -> _T:
         """Carry out a *flow* for which the library has no method."""
@@ -56,6 +56,10 @@ class Connection:
             return self.run(read_settings_by_index(self.simhash._context, index))  # noqa: SLF001
         except NoIndexError:
             return {}  # which a lookup says
+
+    def shared_settings(self, index: str) -> IndexSettings:
+        """Return what all indices behind *index* record; raise where they differ, or none is ready."""
+        return self.run(read_index_settings(self.simhash._context, index))  # noqa: SLF001
 
     def text_rule(self, index: str) -> Grouping | None:
         """Return the rule that all indices behind *index* record, if that compares texts."""
@@ -102,7 +106,7 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
             yield connection
             if has_written.is_set():
                 with suppress(Exception):
-                    client.indices.refresh(index=",".join(sorted(connection.written)), ignore_unavailable=True)
+                    client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)
         finally:
             client.close()
     except Exception as error:

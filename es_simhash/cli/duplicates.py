@@ -8,13 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.cli.output import SHOWN_FAILURES, count, error, failures_as_json, print_json, print_line, warn
+from es_simhash.cli.output import (
+    SHOWN_FAILURES,
+    count,
+    error,
+    failures_as_json,
+    print_json,
+    print_line,
+    say_command,
+    warn,
+)
 from es_simhash.cli.parameter_types import NONE
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.lacking_flow import count_lacking
 from es_simhash.groups.settings_flow import target_of
-from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.removal.decisions import find_decisions
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult
@@ -59,7 +67,7 @@ class Regrouped:
         """Print an error for each that is not right yet, and return whether there is any."""
         unsettled = [names for names, done in self._done if done.failures or not done.is_settled]
         for names in unsettled:
-            again = shlex.join(["es-simhash", "reconcile", ",".join(names)])
+            again = say_command("reconcile", ",".join(names))
             said = f"the groups of {', '.join(names)} are not right yet: run {again}"
             error(said, kind="unsettled", indices=list(names))
         return bool(unsettled)
@@ -80,7 +88,7 @@ def given(*options: dict[str, Any]) -> dict[str, Any]:
 class Counts:
     """
     How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out.
-    *before*: documents of no line, since an earlier decision keeps them.
+    *before*: documents that an earlier decision keeps, so that the plan has no line for them.
     """
 
     before: int = 0
@@ -124,8 +132,7 @@ def _way_on(connection: Connection, index: str) -> str:
     """Return the command that fills and groups what is left of *index*."""
     is_grouped = any(target_of(own) is not None for own in connection.settings(index).values())
     words = ["setup", index, "--yes"] if is_grouped else ["backfill", index]
-    more = [] if connection.prefix == DEFAULT_PREFIX else ["--prefix", connection.prefix]
-    return shlex.join(["es-simhash", *words, *more])
+    return say_command(*words)
 
 
 def warn_of_lacking(
@@ -143,7 +150,9 @@ def warn_of_lacking(
     if lacking is None:
         settings, with_groups = connection.settings(index), ungrouped is not None
         try:
-            lacking = connection.run(count_lacking(index, settings, connection.prefix, with_groups=with_groups))
+            lacking = connection.run(
+                count_lacking(index, settings, connection.prefix, with_groups=with_groups, attempts=1)
+            )
         except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
             return
     for number, kind, what, so in (

@@ -19,6 +19,7 @@ from es_simhash.cli.output import (
     Tracker,
     count,
     dry_run_ending,
+    error,
     failures_as_json,
     note,
     print_failures,
@@ -152,14 +153,16 @@ class Tally:
         parts += [f"{self._sums['contained']:,} add nothing to a longer one"] if self._sums["contained"] else []
         return ", ".join(parts)
 
-    def show(self, index: str, seconds: float, *, as_json: bool) -> None:
-        """Print failures and warnings, then the counts."""
+    def show(self, index: str, seconds: float, *, as_json: bool, repair: str | None = None) -> None:
+        """Print failures and warnings, then the counts; *repair*: what to do if no document has a fingerprint."""
         print_failures(self._failures, total=self.failed, advice="pass --report FILE to get all of them")
         for warning in self._warnings:
             warn(warning)
         if self._sums["problems"] > len(self._warnings):
             warn(f"and {self._sums['problems'] - len(self._warnings):,} more documents with such a problem")
-        if self.lacks_fingerprints:
+        if repair is not None:
+            error(f"no document has a fingerprint: {repair}", kind="no_fingerprint")
+        elif self.lacks_fingerprints:
             warn("no document has a fingerprint: compare --text-field with the names of the fields")
         if as_json:
             counts = {

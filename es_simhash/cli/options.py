@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from es_simhash.arguments import LARGEST_COUNT, Count
-from es_simhash.cli.output import INDEX
+from es_simhash.cli.output import INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
@@ -181,7 +181,8 @@ def _with_target(command: Function, product: Decorator) -> Function:
         **rest: Any,
     ) -> Any:
         server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
-        click.get_current_context().meta[INDEX] = rest.get("index")
+        shown = {INDEX: rest.get("index"), PREFIX: None if prefix == DEFAULT_PREFIX else prefix}
+        click.get_current_context().meta.update(shown)
         return command(target=Target(server, prefix, scheme), **rest)
 
     return with_target
@@ -344,18 +345,18 @@ def value_option(*, default: bool | None) -> Decorator:
     )
 
 
-def sample(default: int, *, is_new: bool = False) -> Decorator:
+def sample(default: int, *, is_reseeded: bool = False) -> Decorator:
     """
     Add ``--sample`` and ``--seed`` for commands that read *default* documents at random.
-    *is_new*: without ``--seed`` each run draws others, so that in time all are seen.
+    *is_reseeded*: without ``--seed`` each run draws others, so that in time all are seen.
     """
     text = "Number of documents that are drawn at random and read."
     size = number("--sample", most=10_000, default=default, help=text)
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0),
-        default=None if is_new else 0,
+        default=None if is_reseeded else 0,
         callback=lambda _, __, given: randrange(2**31) if given is None else given,
-        help=f"Seed of the random choice.{' Default: another one each time.' if is_new else ''}",
+        help=f"Seed of the random choice.{' Default: another one each time.' if is_reseeded else ''}",
     )
     return lambda command: size(seed(command))

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
@@ -72,9 +73,16 @@ _WORDS = {
 }
 _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
-_COMMAND = re.compile(r"(?<=es-simhash )([a-z-]+) INDEX\b( --regroup\b)?")
-INDEX, GROUPING = "es_simhash.index", "es_simhash.grouping"
-"""What a context keeps for messages: the index of the command line, and its options that ask for a grouping."""
+_COMMAND = re.compile(r"es-simhash ([a-z-]+) INDEX\b( --regroup\b)?")
+INDEX, PREFIX, GROUPING = "es_simhash.index", "es_simhash.prefix", "es_simhash.grouping"
+"""What a context keeps for messages: the index, the prefix if it is not the default, the options of a grouping."""
+
+
+def say_command(*words: str, ctx: click.Context | None = None) -> str:
+    """Return a command of es-simhash to be pasted into a shell, with the prefix of the command that runs."""
+    context = ctx or click.get_current_context(silent=True)
+    prefix = context.meta.get(PREFIX) if context is not None else None
+    return shlex.join(["es-simhash", *words, *(["--prefix", prefix] if prefix else ())])
 
 
 def for_shell(message: str, ctx: click.Context | None = None) -> str:
@@ -92,7 +100,8 @@ def for_shell(message: str, ctx: click.Context | None = None) -> str:
     context = ctx or click.get_current_context(silent=True)
     if context is not None and (index := context.meta.get(INDEX)):
         asked = context.meta.get(GROUPING, ())
-        text = _COMMAND.sub(lambda m: shlex.join([m[1], index, *(["--regroup", *asked] if m[2] else ())]), text)
+        words = partial(say_command, ctx=context)
+        text = _COMMAND.sub(lambda m: words(m[1], index, *(["--regroup", *asked] if m[2] else ())), text)
     begins = _ARGUMENT.match(text)
     option = option_of(begins[0], ctx) if begins and ctx is not None else None
     return text if option is None or begins is None else option + text[begins.end() :]

@@ -16,7 +16,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.answers import check_whole, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Compute, Flow, Index
-from es_simhash.transport.retry_flow import Patience, search_texts
+from es_simhash.transport.retry_flow import ATTEMPTS, Patience, search_texts
 
 _READ = 200
 
@@ -35,6 +35,7 @@ def count_unfilled(
     prefix: str,
     *,
     clauses: Sequence[Mapping[str, Any]] = (),
+    attempts: int = ATTEMPTS,
 ) -> Flow[int]:
     """
     Return how many documents of *index* that match *clauses* should have a fingerprint, and have none.
@@ -42,7 +43,7 @@ def count_unfilled(
     exact where there are no more, else it is 0 if none of these needs one, or how many the query finds.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, prefix), *clauses]}}
-    number, gaps = yield from count_documents(index, query, patience=Patience())
+    number, gaps = yield from count_documents(index, query, patience=Patience(attempts))
     check_whole(gaps)
     if not number or not text_fields:
         return number
@@ -62,18 +63,24 @@ def count_unfilled(
 
 
 def count_lacking(
-    index: Index, each: Mapping[str, IndexSettings], prefix: str, *, with_groups: bool = True
+    index: Index,
+    each: Mapping[str, IndexSettings],
+    prefix: str,
+    *,
+    with_groups: bool = True,
+    attempts: int = ATTEMPTS,
 ) -> Flow[tuple[int, int]]:
     """
     Return how many documents lack the fingerprint of their text, and how many the group that their index records.
     *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
+    *attempts*: of each count, while the server is too busy.
     """
     fields = Fields(prefix)
     unfilled = 0
     if each:
         scheme = next(iter(each.values())).scheme
         texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = yield from count_unfilled(index, scheme, texts, prefix)
+        unfilled = yield from count_unfilled(index, scheme, texts, prefix, attempts=attempts)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0
@@ -81,6 +88,6 @@ def count_lacking(
         "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
         "must_not": [{"exists": {"field": fields.group}}],
     }
-    ungrouped, gaps = yield from count_documents(index, {"bool": query}, patience=Patience())
+    ungrouped, gaps = yield from count_documents(index, {"bool": query}, patience=Patience(attempts))
     check_whole(gaps)
     return unfilled, ungrouped

@@ -277,7 +277,8 @@ class Decider:
     def _is_written(self, id_: str) -> bool:
         """Return whether this ingest wrote a document under *id_*, which skipping would leave with its old text."""
         known = self.in_flight.get(id_)
-        return known is not None and (known.fingerprint is not None or not known.must_write)  # not: a deletion
+        # A deletion also has no fingerprint, and it must be written.
+        return known is not None and (known.fingerprint is not None or not known.must_write)
 
     def _distance_to_canonical(
         self, draft: Document, existing: Document, distance: int, canonicals: Mapping[str, int]

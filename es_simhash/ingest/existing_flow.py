@@ -71,7 +71,7 @@ class Existing:
 class ExistingLookup:
     """
     The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known.
-    *is_alias*: what is written to goes to another name.
+    *is_alias*: documents are written to an alias or a data stream, so searches show another name.
     """
 
     def __init__(self, ingest: GroupedIngest, total: int, *, is_alias: bool) -> None:
@@ -158,7 +158,7 @@ class ExistingLookup:
         Cost: one search without texts, and for an alias one request for its write index, which may roll over.
         """
         written = (yield from find_write_index(self._index, (self._index,))) if self._is_alias else ""
-        self._is_alias = bool(written)
+        self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
 
         def place(draft: Document) -> tuple[str, str]:
             name = written if draft.index in (None, self._index) else draft.index or ""

@@ -7,7 +7,7 @@ it replaced is valid again. ``decide`` says which document is a duplicate.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,7 +73,7 @@ class InFlight:
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
         # What is near those foreseen, apart from themselves: of the table, and of those foreseen.
-        self._foreseen: AbstractSet[int] = frozenset()
+        self._foreseen: frozenset[int] = frozenset()
         self._near: Near = {}
 
     @property
@@ -145,6 +145,8 @@ class InFlight:
         Prepare :meth:`find` for *fingerprints*, many at once, which is much faster than one by one.
         Documents with one of these fingerprints that are added in between are found too.
         """
+        if self._foreseen.issuperset(fingerprints):
+            return
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy

@@ -238,6 +238,13 @@ def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
         yield from mapped_texts(node, f"{above}{name}.")
 
 
+def no_such_field(index: str, field: str, mapping: Mapping[str, Any]) -> InvalidInputError:
+    return InvalidInputError(
+        f"no document of index {shorten(index)} has a field {field!r}: check the name of the text field"
+        f"{say_texts(mapping)}"
+    )
+
+
 def say_texts(mapping: Mapping[str, Any]) -> str:
     """Return the first fields that *mapping* maps as text, as the end of a message; empty if there are none."""
     known = ", ".join(islice(mapped_texts(mapping), 10))

@@ -19,6 +19,7 @@ from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_mi
 from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, index_key
 from es_simhash.upkeep.check_flow import check_indices
@@ -100,14 +101,16 @@ def _find_missing(
     if missing <= 0:
         return []
     hits: Hits = []
+    drawn_from = 0
     # Those with a text before those without: only these can have been forgotten.
     for texts in (fields, ()) if fields else ((),):
         query = unfilled_query(texts, context.prefix)
         hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
         if hits:
+            drawn_from, _ = yield from count_documents(index, query)
             break
     judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
-    findings: list[Finding] = yield Compute(judge, (hits, missing))
+    findings: list[Finding] = yield Compute(judge, (hits, missing, drawn_from))
     return findings
 
 

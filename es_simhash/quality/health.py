@@ -123,7 +123,7 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
     "missing_of_sample": Sentence(
         "missing",
-        f"documents without a fingerprint: {{missing:,}}; {_SHARE} of those examined should have one",
+        f"documents that may lack their fingerprint: {{missing:,}}; {_SHARE} of those examined should have one",
         "backfill the index",
     ),
     "featureless": Sentence(
@@ -302,9 +302,9 @@ def _judge_texts(
 
 
 def judge_missing(
-    hits: Sequence[Mapping[str, Any]], missing: int, *, scheme: Scheme, text_fields: Sequence[str]
+    hits: Sequence[Mapping[str, Any]], missing: int, drawn_from: int, *, scheme: Scheme, text_fields: Sequence[str]
 ) -> list[Finding]:
-    """Return the findings about *missing* documents without a fingerprint, from *hits*, a sample of them."""
+    """Return the findings about *missing* documents without a fingerprint; *hits*: a sample of *drawn_from* of them."""
     if not missing:
         return []
     texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
@@ -313,7 +313,7 @@ def judge_missing(
         return [Finding("error", "missing", {"missing": missing})]
     if not lost:
         return [Finding("note", "featureless", {"missing": missing, "whole": len(hits)})]
-    return [Finding("error", "missing_of_sample", {"missing": missing, "part": len(lost), "whole": len(hits)})]
+    return [Finding("error", "missing_of_sample", {"missing": drawn_from, "part": len(lost), "whole": len(hits)})]
 
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:

@@ -308,7 +308,7 @@ class _Batch:
             for each in lines
             for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }
-        is_first = archived.keys() - self._archived.keys()
+        first_now = archived.keys() - self._archived.keys()
         self._archived |= archived
         held = [key for key, each in archived.items() if self._writer.holds(key, each)]
         fresh = [
@@ -323,7 +323,7 @@ class _Batch:
             fresh[0] = replace(fresh[0], view=plan.header.view)
         yield Compute(self._writer.append, (fresh,))
         # As an earlier run archived it, and now it is deleted, perhaps once more: the history says when.
-        again = [key for key in held if key in is_first or not self._writer.may_have_deleted(key)]
+        again = [key for key in held if key in first_now or not self._writer.may_have_deleted(key)]
         yield from self._note("archived", again)
 
     def _note_kept(self, found: Present) -> Flow[None]:

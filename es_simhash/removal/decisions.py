@@ -87,6 +87,7 @@ def find_decisions(plan: Plan, given: Collection[FilePath] = ()) -> Path | None:
 
 
 def _changed_at(path: Path) -> int:
+    # A link to a file that is not there: when the link itself was made.
     return path.stat(follow_symlinks=path.exists()).st_mtime_ns
 
 

@@ -198,7 +198,11 @@ def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
     parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
     measure = WORD_SHINGLES
     if isinstance(similarity, Mapping):
-        measure, similarity = TextMeasure.from_dict(similarity), similarity.get("at_least")
+        shown = f"texts similar: {json.dumps(dict(similarity))}"
+        try:
+            measure, similarity = TextMeasure.from_dict(similarity), similarity.get("at_least")
+        except (KeyError, TypeError, ValueError):  # of another version, or edited
+            return [*parts, shown]
     if not isinstance(similarity, (int, float)):
         return [*parts, "texts not compared"]
     return [*parts, f"texts similar: at least {similarity * 100:g} % {measure.of_what} are the same"]

@@ -90,7 +90,7 @@ class TextMeasure(Record):
         """
         if self.measure == "edit":
             return "of the words" if self.unit == "words" else "of the letters"
-        smaller = ", of the smaller text" if self.measure == "containment" else ""
+        smaller = " of the smaller text" if self.measure == "containment" else ""
         return f"of the {'3-word' if self.unit == 'words' else '5-letter'} shingles{smaller}"
 
     @classmethod

@@ -232,7 +232,7 @@ class _Backfill:
         self._refuse_new_indices(hits)
         fresh = yield Compute(self._ledger.find_fresh, (hits,))
         if fresh:
-            # Counted with what was compared, because what is written now is counted with what was changed.
+            # What is written of these counts as changed, so each also counts as compared.
             self._ledger.seen += len(fresh)
             yield from self._compare_again([document_key(hit) for hit in fresh])
             yield Emit(self._report())

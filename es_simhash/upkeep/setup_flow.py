@@ -19,7 +19,7 @@ from es_simhash.mapping.mapping import (
     mapping_of,
     mapping_update,
     may_hold,
-    say_texts,
+    no_such_field,
     with_source_mode,
 )
 from es_simhash.mapping.meta import (
@@ -379,10 +379,7 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
         if unrecorded and (yield from _has_documents(unrecorded)):
-            raise InvalidInputError(
-                f"no document of index {unrecorded[0]!r} has a field {field!r}: check the name of the text field"
-                f"{say_texts(resolved.mappings[unrecorded[0]])}"
-            )
+            raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{context.prefix}.fingerprint"}}

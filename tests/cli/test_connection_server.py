@@ -79,6 +79,7 @@ def test_a_search_to_paste_without_a_server(run, asked):
     where = ["--index", "news", "--url", "http://127.0.0.1:1"]
     failed(run("query", *asked, *where), "without a server: pass --max-distance BITS", "else the index says")
     assert run("query", *asked, *where, "-d", 3).exit_code == 0
+    assert "without a server" not in run("query", "--id", "1", "--plans", 2, "--console", *where).stderr
 
 
 @pytest.mark.parametrize(("url", "port"), [("http://es-simhash.invalid", 9200), ("https://es-simhash.invalid", 443)])

@@ -19,6 +19,7 @@ def test_missing_index(run, index):
     failed(run("find", index, TEXT), index, "es-simhash create")
     failed(run("check", index), index)
     failed(run("explain", "--index", index, "a", "b"))
+    assert "--max-distance" not in failed(run("query", TEXT, "--index", index), index)
     failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)
     failed(run("find", f"{index}-*", TEXT), "check the index name")
@@ -93,6 +94,8 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
         assert result.exit_code == 1, result.output
         assert way in " ".join(result.output.split()), (name, result.output)
     failed(run("setup", index), "pass --text-field FIELD (mapped as text: body)")
+    failed(run("find", index, TEXT, "--prefix", "near"), f"es-simhash setup {index} --prefix near --text-field FIELD")
+    assert "(default)" not in run("check", index).stdout
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another --prefix")
     failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")

@@ -144,17 +144,29 @@ def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
     (tmp_path / "export.jsonl").write_text(json.dumps({"_id": "1", "_source": {"title": "", "body": TEXT}}))
     for name in ("x.jsonl", "export.jsonl"):
         told = run("ingest", index, tmp_path / name, "--create", "-t", "boddy")
-        failed(told, "no field 'boddy' in the first 1 line", "nothing was created", "'title, body'")
+        failed(told, "none of 1 line has a field 'boddy'", "nothing was created", "'title, body'")
         assert server.request("GET", f"/{index}", missing_ok=True) is None
     result = run("ingest", index, "-", "--create", "-t", "boddy", stdin=line)
     assert result.exit_code == 1
-    advice = result.stderr.splitlines()[-1].partition("run ")[2]
+    [said] = [each for each in result.stderr.splitlines() if "fingerprint" in each]
+    advice = said.partition("run ")[2]
     for command in advice.replace("FIELD", "body").split(" && "):
         assert run(*command.split()[1:]).exit_code == 0, command
     assert json.loads(run("find", index, "--id", "1", "--json").stdout)["near_dups"] == []
     # Where a few have the field, those that lack it are no fault of the command line.
-    (tmp_path / "y.jsonl").write_text(line + json.dumps({"_id": "2", "other": TEXT}))
-    assert run("ingest", f"{index}-2", tmp_path / "y.jsonl", "--create", "-t", "body").exit_code == 0
+    (tmp_path / "y.jsonl").write_text(json.dumps({"other": TEXT}) + "\n")
+    (tmp_path / "z.jsonl").write_text((json.dumps({"other": TEXT}) + "\n") * 600 + line)
+    files = [tmp_path / "y.jsonl", tmp_path / "z.jsonl"]
+    failed(
+        run("ingest", f"{index}-2", *files, "--create", "-t", "body", "--limit", 601), "none of 601 lines", "'other'"
+    )
+    assert run("ingest", f"{index}-2", *files, "--create", "-t", "body").exit_code == 0
+    # A field that is there, with texts that have no features, is not said to have no text.
+    told = run(
+        "ingest", f"{index}-3", "-", "--create", "-t", "body", "--prefix", "near", stdin=json.dumps({"body": "?"})
+    )
+    assert (told.exit_code, "has a text" in told.stderr) == (1, False)
+    assert f"backfill {index}-3 --group --prefix near" in told.stderr
 
 
 def test_an_ingest_can_be_repeated(run, news, tmp_path):

@@ -15,7 +15,19 @@ from es_simhash.cli import connect as connecting
 from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, error, for_shell, print_failures, print_json, print_line, to_json, visible
+from es_simhash.cli.output import (
+    INDEX,
+    PREFIX,
+    Tracker,
+    error,
+    for_shell,
+    print_failures,
+    print_json,
+    print_line,
+    say_command,
+    to_json,
+    visible,
+)
 from es_simhash.cli.tables import print_table
 from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
@@ -146,6 +158,16 @@ def test_a_rollover_without_our_fields_names_what_helps():
         """es-simhash index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
     )
     assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))
+
+
+def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
+    """What the library names, and what the command line names itself; not the prefix that is the default."""
+    with click.Context(click.Command("find")) as context:
+        context.meta[INDEX] = "it's news"
+        assert for_shell("run es-simhash backfill INDEX") == """run es-simhash backfill 'it'"'"'s news'"""
+        context.meta[PREFIX] = "near"
+        assert for_shell("es-simhash create INDEX --yes").endswith(" --prefix near --yes")
+        assert say_command("groups", "news") == "es-simhash groups news --prefix near"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ def test_explain_documents(run, news):
     failed(run("explain", "--index", news, "a", "nobody"), "'nobody' cannot be compared: there is none")
     assert run("explain", news, "a", "b").stdout == run("explain", "--index", news, "a", "b").stdout
     assert "of the 3-word shingles (Jaccard" in run("explain", news, "a", "b").stdout
-    assert run("explain", "--index", news, news, "a", "b").exit_code == 2
+    for words in (["--index", news, news, "a", "b"], [news, "a", "b", "c"], ["a"]):
+        assert run("explain", *words).exit_code == 2
+    assert "explain [OPTIONS] [INDEX] A B\n" in run("explain", "--help").stdout
 
 
 def test_doctor(run, news, server):
@@ -67,11 +69,13 @@ def test_doctor(run, news, server):
     result = run("doctor", news)
     assert result.exit_code == 0, result.output
     assert "3 documents, 3 with a fingerprint, 3 examined" in result.stdout
-    server.request("PUT", f"/{news}/_doc/late?refresh=true", {"text": TEXT})
+    server.request("PUT", f"/{news}/_doc/late", {"text": TEXT})
+    server.request("PUT", f"/{news}/_doc/picture?refresh=true", {"image": "a.png"})
     result = run("doctor", news, "--json")
     assert result.exit_code == 1
     [finding] = [each for each in json.loads(result.stdout)["findings"] if each["topic"] == "missing"]
     assert finding["advice"] == "backfill the index"
+    assert finding["message"].startswith("documents that may lack their fingerprint: 1; 1 of 1 ")
 
 
 def test_doctor_of_a_part(run, news, server):

@@ -371,7 +371,15 @@ def test_a_file_that_is_no_plan(tmp_path, plan):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("grouping", [{}, {"similarity": "x", "within": 3, "canonical": 7, "per": [1]}])
+@pytest.mark.parametrize(
+    "grouping",
+    [
+        {},
+        {"similarity": "x", "within": 3, "canonical": 7, "per": [1]},
+        {"similarity": {"at_least": 0.8}},
+        {"similarity": {"at_least": 0.8, "measure": "of tomorrow", "unit": "words"}},
+    ],
+)
 def test_any_grouping_can_be_described(tmp_path, grouping):
     """A plan that another version made is still shown."""
     path = tmp_path / "plan.jsonl"

@@ -90,8 +90,8 @@ def command(
     files = () if NONE in decisions else decisions
     asked |= {"decisions": files} if files and not is_file else {}  # about earlier plans
     index = _index_of(plan, decisions) if is_file else plan
-    decided = files[0] if files and is_file else None
-    approval: dict[str, Any] = {"decisions": decided, "sha256": sha256, "max_share": max_share}
+    decisions_path = files[0] if files and is_file else None
+    approval: dict[str, Any] = {"decisions": decisions_path, "sha256": sha256, "max_share": max_share}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="es-simhash-")))
         connection = stack.enter_context(connect(target, index))
@@ -102,7 +102,7 @@ def command(
             return 0
         if not yes:
             return _try_out(connection, path, archive, approval, is_listed=not is_file and not quiet, as_json=as_json)
-        connection.written.update(read_plan(path).header.index_uuids)
+        connection.to_refresh.update(read_plan(path).header.index_uuids)
         regrouped = Regrouped()
         applied = connection.simhash.apply_removal(path, archive=archive, on_regrouped=regrouped.add, **approval)
         try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -25,13 +24,13 @@ from es_simhash.cli.output import (
     print_failures,
     print_json,
     print_line,
+    say_command,
     saying_what_is_recorded,
     tracking,
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.groups.rule import Grouping, parse_key
-from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.texts.measures import PRESETS
 from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
@@ -63,7 +62,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
     then reads and writes no document twice.
     """
     is_settled = True
-    reconcile = shlex.join(["es-simhash", "reconcile", index])
+    reconcile = say_command("reconcile", index)
     with connect(target, index) as connection:
         reports = connection.simhash.backfill(index, dry_run=dry_run, **how)
         with closing(reports), say_if_stopped():
@@ -150,8 +149,7 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
             plain[part] = report and plain[part] | {"failures": failures_as_json(report.failures)}
         print_json(plain | {"dry_run": not yes})
     else:
-        more = [] if target.prefix == DEFAULT_PREFIX else ["--prefix", target.prefix]
-        for line in _lines(found, example, more, is_dry=not yes):
+        for line in _lines(found, example, is_dry=not yes):
             print_line(line)
     if found.rollover:
         warn(found.rollover)
@@ -164,7 +162,7 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
     return 0 if found.is_complete else 1
 
 
-def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> Iterator[str]:
+def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     """Yield what was recorded, measured, filled and found, and what to do next: at most ten lines."""
     names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
     verb = "would be recorded" if is_dry else "recorded"
@@ -206,7 +204,7 @@ def _lines(found: Setup, example: str, more: Sequence[str], *, is_dry: bool) -> 
         ("plan", found.index, "--out", "removal.jsonl"): "which to delete: review it, then apply",
         ("follow", found.index): "keeps all this right while other programs write",
     }
-    commands = [shlex.join(["es-simhash", *words, *more]) for words in next_ones]
+    commands = [say_command(*words) for words in next_ones]
     width = max(map(len, commands))
     for command, said in zip(commands, next_ones.values(), strict=True):
         yield f"{command:{width}}  # {said}"
@@ -221,11 +219,12 @@ def _measured(found: Setup) -> Iterator[str]:
 
     figures = found.measured
     if found.sampled < FEW and (figures is not None or not found.documents):
-        yield f"measured: nothing; {FEW} texts are needed, of {found.sampled:,}; {WIDEST} is the preset for few texts"
+        texts = count(found.sampled, "text")
+        yield f"measured: nothing: {texts}, and {FEW} are needed; {WIDEST} is the preset for few texts"
     elif figures is not None:
         share = figures.recall if figures.recall_similar is None else figures.recall_similar
         copies = f"edited copies of {found.sampled:,} of your texts, 80 % the same or more"
         yield f"measured: {copies}; {figures.preset} finds {100 * (share or 0):.1f} % of them"
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
-        again = ["es-simhash", "reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes"]
-        yield f"to change the rule: {shlex.join(again)}"
+        again = say_command("reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes")
+        yield f"to change the rule: {again}"

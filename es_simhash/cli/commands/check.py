@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, for_shell, print_json, print_line, warn
+from es_simhash.cli.output import count, for_shell, print_json, print_line, say_command, warn
 from es_simhash.cli.tables import print_table
 from es_simhash.groups.rule import Grouping
 from es_simhash.mapping.faults import FaultKind
@@ -19,6 +18,7 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
+    from es_simhash.upkeep.check_flow import IndexCheck
 
 # The advice of a fault names methods of the library; these kinds have a command.
 _ADD = "add the fields with es-simhash create INDEX --existing --yes --text-field FIELD"
@@ -71,7 +71,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     "yes" if each.ready else "no",
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
-                    f"{DEFAULT_MAX_DISTANCE} (default)" if each.max_distance is None else each.max_distance,
+                    _lookup_distance(each),
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
                     "-" if each.grouping is None else str(Grouping.from_dict(each.grouping)).removeprefix("rule "),
@@ -88,7 +88,7 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
 
 @options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")
 @click.argument("index")
-@options.sample(1_000, is_new=True)
+@options.sample(1_000, is_reseeded=True)
 @options.text_field
 @options.scheme
 @options.target
@@ -99,8 +99,7 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
     terms that many documents share, the template text behind these and behind the largest group, numbers that
     JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents, each time
-    another one; es-simhash check says what the mapping records. Writes nothing. Exits with 1 if something
-    is wrong.
+    another one; es-simhash check says what the mapping records. Writes nothing. Exits with 1 if something is wrong.
     """
     with connect(target, index) as connection:
         found = connection.simhash.doctor(index, **how)
@@ -109,6 +108,12 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     else:
         _show(found, how["seed"])
     return 0 if found.is_healthy else 1
+
+
+def _lookup_distance(each: IndexCheck) -> int | str:
+    if each.max_distance is None and each.scheme is not None:
+        return f"{DEFAULT_MAX_DISTANCE} (default)"
+    return "-" if each.max_distance is None else each.max_distance
 
 
 def _to_dict(found: Diagnosis) -> dict[str, Any]:
@@ -120,7 +125,7 @@ def _to_dict(found: Diagnosis) -> dict[str, Any]:
 def _show(found: Diagnosis, seed: int) -> None:
     examined = f"{found.sampled:,} examined"
     if found.sampled < found.fingerprinted:
-        compare = shlex.join(["es-simhash", "setup", found.index])
+        compare = say_command("setup", found.index)
         examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
     print_line(
         f"{found.index}: {count(found.documents, 'document')}, {found.fingerprinted:,} with a fingerprint, {examined}"

@@ -52,8 +52,8 @@ def command(index: str, product: str, target: Target, *, check: bool, as_json: b
 
     The pack has a data view of INDEX, saved searches, charts, and two dashboards: all near-duplicates, and one group.
     Import the file under Saved objects, or with POST /api/saved_objects/_import, whose successCount must be the number
-    of lines: the status 200 does not tell. INDEX may be a name, an alias, a data
-    stream, a pattern, or several of them separated by commas.
+    of lines: the status 200 does not tell. INDEX may be a name, an alias, a data stream, a pattern, or several of them
+    separated by commas.
     """
     del as_json  # the pack is JSON anyway, and messages look at the command line
     subject = Subject(index, **fields, prefix=target.prefix)

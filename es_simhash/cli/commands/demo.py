@@ -245,8 +245,8 @@ def serve(product: str, version: str | None, port: int, data: Path | None, heap:
 
     It is a real OpenSearch or Elasticsearch on 127.0.0.1 without a login, to try things out, not for production. The
     first start downloads it (60 MB). This Elasticsearch lacks Painless, ES|QL, data streams and GET /, for which no
-    package is published. The command prints the URL when the server answers; the other commands use that
-    server by default if it has the default port.
+    package is published. The command prints the URL when the server answers; the other commands use that server by
+    default if it has the default port.
     """
     from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
 

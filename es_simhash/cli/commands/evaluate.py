@@ -155,9 +155,7 @@ _FEATURES = 12
     "es-simhash explain news 4711 4712",
     "es-simhash explain --index news 4711 4712 --json",
 )
-@click.argument("a")
-@click.argument("b")
-@click.argument("c", metavar="[ID]", required=False)
+@click.argument("words", metavar="[INDEX] A B", nargs=-1, required=True)
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
@@ -165,7 +163,7 @@ _FEATURES = 12
 @options.scheme
 @options.target
 def explain(
-    a: str, b: str, c: str | None, index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any
+    words: tuple[str, ...], index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any
 ) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
@@ -174,10 +172,11 @@ def explain(
     report the two, and the words that differ. A and B are texts, files, or ids of documents. Three arguments are INDEX,
     as for other commands, and two ids.
     """
-    if c is not None:
-        if is_file or index is not None:
-            raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
-        index, a, b = a, b, c
+    most = 2 if is_file or index is not None else 3
+    if not 2 <= len(words) <= most:
+        raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
+    *before, a, b = words
+    index = before[0] if before else index
     if is_file and index is not None:
         raise click.UsageError("pass --file or --index, not both")
     if how["text_field"] and index is None:

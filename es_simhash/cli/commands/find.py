@@ -204,9 +204,9 @@ def command(
         if fingerprint is None and not is_given and lookup["verify"] is None:
             rule = _use_rule(connection.text_rule(index), lookup)
         if many is not None:
-            warn_of_lacking(connection, index, unfilled="no lookup finds them", ungrouped=None)
-            return _find_many(connection, index, many, text_field, lookup | in_memory)
-        warn_of_lacking(connection, index, unfilled="no lookup finds them", ungrouped=None)
+            code = _find_many(connection, index, many, text_field, lookup | in_memory)
+            _warn_of_unfilled(connection, index)
+            return code
         if not as_json and lookup["source"] is False:
             fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
             lookup["source"] = fields or False
@@ -222,12 +222,21 @@ def command(
             if failure.results is not None and (as_json or failure.results):
                 _print_near_dups(failure.results, as_json=as_json, is_given=is_given, fields=fields)
             raise
+        except InvalidInputError:
+            _warn_of_unfilled(connection, index)  # the document of --id may be one of them
+            raise
+        _warn_of_unfilled(connection, index)
     if rule and not as_json:
         note(rule)
     _print_near_dups(found, as_json=as_json, is_given=is_given, fields=fields)
     if not found and not as_json and len((content or " ").split()) == 1:
         note("the text is one word: if it is the id of a document, pass it with --id")
     return 0
+
+
+def _warn_of_unfilled(connection: Connection, index: str) -> None:
+    """Called after the lookup, which it must not delay."""
+    warn_of_lacking(connection, index, unfilled="no lookup finds them", ungrouped=None)
 
 
 def _find_many(

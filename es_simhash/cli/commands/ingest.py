@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -17,17 +16,16 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, note
+from es_simhash.cli.output import Tracker, count, note, say_command
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
 from es_simhash.cli.records import STDIN, Format, Reader, to_action
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
-from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import refuse_output
 
 FIRST = 500
-"""So many documents of the first file are looked at before an index is created."""
+"""Documents whose fields are named in the message about a text field that no document has."""
 
 
 @options.manual(
@@ -168,7 +166,7 @@ def command(
         tally.resume(start.counts)
         is_new = create and not connection.client.indices.exists(index=index)
         if is_new:
-            _check_text_field(files, format_, text_field)
+            _check_text_field(files, format_, text_field, skip, None if limit is None else skip + limit)
             new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
             made = connection.simhash.create_index(index, dry_run=dry_run, **new)
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
@@ -186,19 +184,16 @@ def command(
                 run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
         run.save(is_finished=limit is None)
-    tally.show(index, seconds, as_json=as_json)
-    is_misnamed = is_new and not dry_run and tally.lacks_fingerprints
-    return 1 if (is_misnamed and _say_misnamed(index, text_field, target.prefix)) or tally.failed else 0
+    is_useless = is_new and not dry_run and tally.lacks_fingerprints
+    tally.show(index, seconds, as_json=as_json, repair=_repair(index, text_field) if is_useless else None)
+    return 1 if is_useless or tally.failed else 0
 
 
-def _say_misnamed(index: str, text_field: Sequence[str], prefix: str) -> Literal[True]:
-    """Say how to repair a new index whose documents have no text in *text_field*; return True."""
-    more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
-    add = shlex.join(["es-simhash", "create", index, "--existing", "--text-field", "FIELD", *more, "--yes"])
-    fill = shlex.join(["es-simhash", "backfill", index, "--group", *more])
-    named = ", ".join(text_field)
-    error(f"no document has a text in {named}: if it is in another FIELD, run {add} && {fill}", kind="no_text")
-    return True
+def _repair(index: str, text_field: Sequence[str]) -> str:
+    """Return how to repair a new index, none of whose documents has a fingerprint."""
+    add = say_command("create", index, "--existing", "--text-field", "FIELD", "--yes")
+    fill = say_command("backfill", index, "--group")
+    return f"if the texts are not in {', '.join(text_field)} but in another FIELD, run {add} && {fill}"
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
@@ -211,19 +206,29 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     return 1 if tally.failed else 0
 
 
-def _check_text_field(files: Sequence[str], format_: Format, text_field: Sequence[str]) -> None:
-    """Refuse to create an index for text fields that none of the first documents has, as far as these can be read."""
-    if not Path(files[0]).is_file():
+def _check_text_field(
+    files: Sequence[str], format_: Format, text_field: Sequence[str], skip: int, end: int | None
+) -> None:
+    """
+    Refuse to create an index for text fields that no document has. Cost: the lines before the first that has one.
+    Lines that cannot be read are for the ingest to report.
+    """
+    if not all(Path(each).is_file() for each in files):
         return  # a stream can be read only once
+    wanted = {*text_field, *(each.partition(".")[0] for each in text_field)}
     names: dict[str, None] = {}
-    first = list(islice(Reader(files[:1], format=format_), FIRST))
-    for record in first:
-        with suppress(InvalidInputError):  # which the ingest says
-            names |= dict.fromkeys(to_action(record, None)["_source"])
-    if names and not any(name in names or name.partition(".")[0] in names for name in text_field):
+    lines = 0
+    for record in islice(Reader(files, format=format_), skip, end):
+        lines += 1
+        with suppress(InvalidInputError):
+            found = to_action(record, None)["_source"]
+            if not wanted.isdisjoint(found):
+                return
+            names |= dict.fromkeys(found) if lines <= FIRST else {}
+    if names:
         raise InvalidInputError(
-            f"no field {shorten(', '.join(text_field))} in the first {count(len(first), 'line')} of {files[0]}, so "
-            f"nothing was created or written: pass --text-field with one of {shorten(', '.join(names))}"
+            f"none of {count(lines, 'line')} has a field {shorten(', '.join(text_field))}, so nothing was created or "
+            f"written: pass --text-field with one of {shorten(', '.join(names))}"
         )
 
 

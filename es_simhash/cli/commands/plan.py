@@ -179,7 +179,7 @@ def review(plan: str, html: str | None, limit: int, *, as_json: bool) -> int:
     metavar="FILE",
     multiple=True,
     type=FILE,
-    help="Archive of a removal, as ARCHIVE... Repeatable.",
+    help="Archive of a removal, the same as an ARCHIVE. Repeatable.",
 )
 @click.argument("more", metavar="ARCHIVE...", nargs=-1, type=FILE)
 @options.prefix

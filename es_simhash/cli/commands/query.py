@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,10 +13,10 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_text, to_json, visible
+from es_simhash.cli.output import count, note, print_json, print_text, say_command, to_json, visible
 from es_simhash.cli.parameter_types import FINGERPRINT
 from es_simhash.cli.records import piped_text, read_lines, read_text_argument
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, SimHashError, shorten
 from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.lookup.esql import MOST_ROWS, build_esql, build_esql_tool
@@ -34,7 +33,7 @@ from es_simhash.lookup.query import (
 )
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.transport.protocol import status_of
 
 # The options that choose a form; each is a flag of this name.
 _FORMS = ("esql", "kql", "lucene", "runtime_field", "script_field", "tool")
@@ -159,10 +158,10 @@ def command(
     """
     Print the search for a text, a fingerprint or a document, for either product.
 
-    The first line of the text says whether its hits are near-duplicates, or candidates: all near-duplicates, and
-    others. With --index and without --max-distance the server says which distance and scheme the index records. No
-    server is asked without --index, nor with --max-distance; the scheme then is that of --scheme, and must be the one
-    of the index. But --group-of asks, and --id above 3 bits or with an option below.
+    The first remark, with --console the first line of the text, says whether the hits are near-duplicates, or
+    candidates: all near-duplicates, and others. With --index and without --max-distance the server says which distance
+    and scheme the index records. No server is asked without --index, nor with --max-distance; the scheme then is that
+    of --scheme, and must be the one of the index. But --group-of asks, and --id above 3 bits or with an option below.
 
     Without TEXT, or if it is -, the text comes from stdin. Stdout has nothing but the text to paste; remarks go to
     stderr. --esql prints the lookup in ES|QL; --tool, for any document, a tool for agents in Kibana. --kql and
@@ -189,8 +188,10 @@ def command(
         print_text(build_query_bar(form, group=group, only=only, prefix=target.prefix))
         return
     is_near = max_distance is not None and max_distance <= LOOKUP_BY_ID_DISTANCE
-    by_terms = document_id is not None and form is None and how["plans"] == 1 and is_near
-    known = _Known() if by_terms else _ask(target, index, document_id, needs_distance=max_distance is None, form=form)
+    is_plain = form is None and how["plans"] == 1
+    by_terms = document_id is not None and is_plain and is_near
+    needs = max_distance is None
+    known = _Known() if by_terms else _ask(target, index, document_id, needs_distance=needs, is_plain=is_plain)
     scheme = target.scheme if known.settings is None else known.settings.scheme
     wanted = _Wanted(target=target, index=index, given=max_distance, id=document_id, known=known, form=form, **how)
     if form == "tool":
@@ -216,20 +217,20 @@ class _Known:
     fingerprint: int | None = None
 
 
-def _ask(target: Target, index: str | None, id_: str | None, *, needs_distance: bool, form: str | None) -> _Known:
-    """Ask the server for what is not given."""
+def _ask(target: Target, index: str | None, id_: str | None, *, needs_distance: bool, is_plain: bool) -> _Known:
+    """Ask the server for what is not given. *is_plain*: one search, which needs no server within a small distance."""
     if index is None or not (needs_distance or id_ is not None):
         return _Known()
     known = _Known()
     try:
         with connect(target, index) as connection:
             if needs_distance:
-                settings = connection.run(read_index_settings(connection.simhash._context, index))  # noqa: SLF001
-                known = _Known(settings=settings, rule=connection.text_rule(index))
+                known = _Known(settings=connection.shared_settings(index), rule=connection.text_rule(index))
             if id_ is not None:
                 known = replace(known, fingerprint=connection.simhash.get_fingerprint(index, id_))
     except Exception as failure:
-        if needs_distance and (id_ is None or form is None):
+        has_answer = isinstance(failure, SimHashError) or status_of(failure) is not None
+        if needs_distance and not has_answer and (id_ is None or is_plain):
             most = "" if id_ is None else f", at most {LOOKUP_BY_ID_DISTANCE}"
             failure.add_note(f"without a server: pass --max-distance BITS{most}; else the index says which distance")
         raise
@@ -270,7 +271,7 @@ class _Wanted:
         return effective_distance(self.known.settings, LookupOptions()) if rule is None else rule.max_distance
 
     @property
-    def limit(self) -> str:
+    def reach(self) -> str:
         """How far the search looks, and who says so."""
         said = f"within {count(self.max_distance, 'bit')}"
         if self.given is not None:
@@ -281,23 +282,25 @@ class _Wanted:
         return f"{said}, {'as the index records' if is_recorded else 'the default: the index records no distance'}"
 
     @property
+    def itself(self) -> list[str]:
+        """The id of the document, if its fingerprint is searched for."""
+        return [] if self.id is None or self.known.fingerprint is None else [self.id]
+
+    @property
     def excluded(self) -> tuple[str, ...]:
         """The ids that are left out: those of the caller, and the document itself, as ``find`` leaves it out."""
-        is_left_out = self.id is not None and self.known.fingerprint is not None
-        return (*self.exclude_ids, self.id or "") if is_left_out else self.exclude_ids
+        return (*self.exclude_ids, *self.itself)
 
     @property
     def remarks(self) -> list[str]:
         """What else to know of the hits, where ES|QL and a search say the same."""
         found = []
         if (rule := self.known.rule) is not None:
-            command = f"es-simhash find {shlex.quote(self.name)}"
+            command = say_command("find", self.name)
             found.append(
                 f"the index also compares texts: {command} drops what has a similarity below {rule.similarity:g}"
             )
-        if self.id is not None and self.known.fingerprint is not None:
-            found.append(f"the document {to_json(self.id)} itself is left out")
-        return found
+        return found + [f"the document {to_json(each)} itself is left out" for each in self.itself]
 
     @property
     def search_arguments(self) -> dict[str, Any]:
@@ -314,7 +317,7 @@ class _Wanted:
 def _answer_lines(wanted: _Wanted, scheme: Scheme | str | None) -> None:
     """Print the search for each line of stdin, and let go of what is printed before the next line is waited for."""
     arguments, plan = wanted.search_arguments, wanted.estimates()[0].plan
-    for said in (wanted.limit, *wanted.remarks):
+    for said in (wanted.reach, *wanted.remarks):
         note(said)
     for each in read_lines():
         if each is None:
@@ -335,7 +338,7 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
     elif form in _BARS:
         text = build_query_bar(form, fingerprint=fingerprint, **shared)
         itself = "" if wanted.id is None else ", and the document itself"
-        note(f"the text shows candidates: all near-duplicates {wanted.limit}; and documents farther away{itself}")
+        note(f"the text shows candidates: all near-duplicates {wanted.reach}; and documents farther away{itself}")
         for said in replace(wanted, id=None).remarks:
             note(said)
         print_text(text)
@@ -355,7 +358,7 @@ def _print_lookup(wanted: _Wanted, fingerprint: int) -> None:
 def _esql_text(wanted: _Wanted, fingerprint: int, **shared: Any) -> str:
     choice: dict[str, Any] = {"exclude_ids": wanted.excluded, "one_per_group": wanted.one_per_group}
     text = build_esql(wanted.name, fingerprint, size=wanted.size or MOST_ROWS, **choice, **shared)
-    said = [*([wanted.limit] if wanted.given is None else []), *wanted.remarks]
+    said = [*([wanted.reach] if wanted.given is None else []), *wanted.remarks]
     if not wanted.console:
         return "\n".join([*(f"// {each}" for each in said), text])
     filters = check_filter(wanted.filter)
@@ -367,7 +370,7 @@ def _print_tool(wanted: _Wanted) -> None:
     choice: dict[str, Any] = {"max_distance": wanted.max_distance, "one_per_group": wanted.one_per_group}
     choice |= {"prefix": wanted.target.prefix} | ({"size": wanted.size} if wanted.size else {})
     note("the tool needs Kibana and Elasticsearch 9.4 or later; Kibana 9.3 calls the type of its parameter keyword")
-    for said in (wanted.limit, *wanted.remarks):
+    for said in (wanted.reach, *wanted.remarks):
         note(said)
     request = "POST kbn:/api/agent_builder/tools\n" if wanted.console else ""
     print_text(f"{request}{to_json(build_esql_tool(wanted.name, **choice), indent=2)}")
@@ -378,7 +381,7 @@ def _print_search(wanted: _Wanted, digits: str, how: str, body: Any, *, is_exact
     kind = "near-duplicates" if is_exact and wanted.known.rule is None else "candidates"
     names = [] if wanted.id is None else [f"document {to_json(wanted.id)}"]
     names += [f"fingerprint {digits}"] if digits else []
-    said = [f"{kind} of {', '.join(names)}; {wanted.limit}; {how}", *wanted.remarks]
+    said = [f"{kind} of {', '.join(names)}; {wanted.reach}; {how}", *wanted.remarks]
     if not digits:
         said.append("the document itself is among the hits: compare its fingerprint, in fields, with theirs")
     if not is_exact:

@@ -73,7 +73,7 @@ def command(
         with closing(connection.simhash.restore(archives, **how)) as records:
             for each in records:
                 counts.add(each)
-                connection.written.add(each.index)
+                connection.to_refresh.add(each.index)
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:

@@ -179,7 +179,7 @@ def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct:
     for each in page:
         if each.similar:
             others = ", ".join(
-                f"{other.id} ({'- bits' if other.distance is None else count(other.distance, 'bit')})"
+                other.id if other.distance is None else f"{other.id} ({count(other.distance, 'bit')})"
                 for other in each.similar
             )
             left = (each.similar_count or 0) - len(each.similar)

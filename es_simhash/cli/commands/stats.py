@@ -152,5 +152,5 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
         print_json(found.to_dict(), indent=2)
     else:
         print_line(f"the report is in {out}: open it in a browser")
-        for name in found.lacking:
+        for name in found.uncharted:
             note(f"--{name}-field FIELD adds a chart {_CHARTS[name]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, warn
+from es_simhash.cli.output import count, note, print_json, print_line, say_command, warn
 from es_simhash.cli.parameter_types import BYTES, COUNT, NEW_FILE
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import shorten
@@ -57,9 +56,8 @@ def command(index: str, target: Target, *, all_: bool, as_json: bool, **how: Any
 def _show(found: Tuning, index: str, *, all_: bool) -> None:
     note(f"{found.index}: {found.sampled:,} of {count(found.documents, 'text')} drawn")
     if found.recommended is not None:
-        print_line(
-            f"recommended: {found.recommended} (es-simhash find {shlex.quote(index)} --preset {found.recommended} ...)"
-        )
+        find = say_command("find", index, "--preset", found.recommended)
+        print_line(f"recommended: {found.recommended} ({find} ...)")
     print_table(
         [
             *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),

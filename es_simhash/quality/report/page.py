@@ -120,7 +120,7 @@ class IndexReport(Record):
     filter: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def lacking(self) -> tuple[str, ...]:
+    def uncharted(self) -> tuple[str, ...]:
         """Of ``"time"`` and ``"source"`` those by which nothing was counted, because no field was named."""
         parts = {"time": self.stats.time, "source": self.stats.sources}
         return tuple(name for name, part in parts.items() if part is None)
@@ -147,7 +147,7 @@ class IndexReport(Record):
             sentence=_sentence(self, say),
             tiles=_tiles(self.stats, say),
             figures=figures(self.stats, say),
-            hints=[say(f"no_{name}") for name in self.lacking],
+            hints=[say(f"no_{name}") for name in self.uncharted],
             groups=[_group(each, say) for each in self.groups],
             widest=WIDEST_SEARCH,
             preset_scheme=next(iter(PRESETS.values())).scheme,
