@@ -76,8 +76,7 @@ class ArchivedKeys:
         """Raise InvalidInputError if an earlier run had decisions, and this one has none."""
         if approved is None and self._approver is not None:
             raise InvalidInputError(
-                f"{self._path} was begun with the decisions of {shorten(self._approver)}: pass these again "
-                "(decisions=, or --decisions FILE)"
+                f"{self._path} was begun with the decisions of {shorten(self._approver)}: give these decisions again"
             )
 
 

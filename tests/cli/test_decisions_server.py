@@ -141,7 +141,7 @@ def test_decisions_of_an_earlier_run(run, news, server, tmp_path):
     for more in ((), ("--yes",), ("--decisions", "none", "--yes")):
         said = failed(run("apply", plan, "--archive", archive, *more))
         assert f"{archive} was begun with the decisions of" in said
-        assert "pass these again" in said
+        assert "give these decisions again" in said
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert run("apply", plan, "--archive", archive, "--decisions", decisions, "--yes").exit_code == 0
 
