@@ -7,7 +7,8 @@ the start is quick and does not depend on the working directory of the parent. T
 1. the parent writes one line of JSON, the whole configuration, to standard input, and keeps that pipe open;
 2. this process answers with one line of JSON on standard output, ``{"ready": true}`` or ``{"error": "why"}``;
    everything else that Python or the JVM prints goes to standard error, which is the log file;
-3. it serves until the pipe closes, SIGTERM comes or the parent is gone, then closes the node and ends.
+3. it serves until a second line or SIGTERM comes, or the pipe closes, because the parent is gone; then it closes the
+   node and ends.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ def main() -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _raise_exit)
     config = json.loads(sys.stdin.readline())
-    exit_code = 0
+    exit_code, is_orphaned = 0, False
     try:
         node = start_node(config)
         try:
             _answer(report, {"ready": True})
-            _wait_for_the_end(parent)
+            is_orphaned = _wait_for_the_end(parent)
         finally:
             node.close()
     except SystemExit:
@@ -54,7 +55,7 @@ def main() -> None:
         traceback.print_exc()
         _answer(report, {"error": describe(error)})
         exit_code = 1
-    if config["remove_when_orphaned"] and os.getppid() != parent:
+    if config["remove_when_orphaned"] and (is_orphaned or os.getppid() != parent):
         _remove(config["home"])
     sys.stderr.flush()
     # The node is closed and its files are synced; a normal exit would only wait for the JVM's idle threads.
@@ -80,11 +81,13 @@ def _answer(report: TextIO, message: dict[str, Any]) -> None:
         report.flush()
 
 
-def _wait_for_the_end(parent: int) -> None:
+def _wait_for_the_end(parent: int) -> bool:
+    """Return whether the parent is gone: its pipe closes before the system gives this process another parent."""
     while os.getppid() == parent:
         readable, _, _ = select.select([sys.stdin], [], [], PARENT_CHECK_SECONDS)
-        if readable and not os.read(sys.stdin.fileno(), 1024):
-            return
+        if readable:
+            return not os.read(sys.stdin.fileno(), 1024)
+    return True
 
 
 def describe(error: BaseException) -> str:

@@ -86,7 +86,9 @@ class NodeProcess:
 
     def stop(self) -> None:
         """Ask the process to end, and kill it after 20 seconds."""
-        self._close_input()  # the child takes the end of its input as the request to end
+        with contextlib.suppress(BrokenPipeError):
+            self._input.write(b"end\n")
+        self._close_input()
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

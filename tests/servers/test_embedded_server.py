@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
-from es_simhash.servers import embedded_server
+from es_simhash.servers import child, embedded_server
 from tests.servers.servers import PRODUCTS, Server, is_required, send
 from tests.servers.support import ROUNDS, leader_of
 
@@ -74,6 +75,17 @@ def test_server_ends_with_its_killed_parent(tmp_path):
         parent.send_signal(signal.SIGKILL)
     child.wait(ENDING_SECONDS)
     assert not Path(data).exists()
+
+
+def test_the_pipe_tells_a_stop_from_the_end_of_the_parent(monkeypatch):
+    """The system gives a child its new parent only after the pipe is closed."""
+    for sent, is_orphaned in ((b"end\n", False), (b"", True)):
+        reading, writing = os.pipe()
+        os.write(writing, sent)
+        os.close(writing)
+        with open(reading) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert child._wait_for_the_end(os.getppid()) is is_orphaned
 
 
 def test_two_servers_at_once_and_their_settings(opensearch, narrow):
