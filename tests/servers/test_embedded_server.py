@@ -83,7 +83,7 @@ def test_the_pipe_tells_a_stop_from_the_end_of_the_parent(monkeypatch):
         reading, writing = os.pipe()
         os.write(writing, sent)
         os.close(writing)
-        with open(reading) as stdin:
+        with os.fdopen(reading) as stdin:
             monkeypatch.setattr(sys, "stdin", stdin)
             assert child._wait_for_the_end(os.getppid()) is is_orphaned
 
