@@ -21,6 +21,7 @@ from es_simhash.connection import Server, ca_file_of_environment, login_of_envir
 from es_simhash.errors import NoIndexError
 from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import target_of
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
@@ -47,19 +48,23 @@ class Connection:
         return run(within_limits(flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
 
     @property
+    def _context(self) -> Context:
+        return self.simhash._context  # noqa: SLF001 -- flows without a method of the client need what it remembers
+
+    @property
     def prefix(self) -> str:
-        return self.simhash._context.prefix  # noqa: SLF001
+        return self._context.prefix
 
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
-            return self.run(read_settings_by_index(self.simhash._context, index))  # noqa: SLF001
+            return self.run(read_settings_by_index(self._context, index))
         except NoIndexError:
             return {}  # which a lookup says
 
     def shared_settings(self, index: str) -> IndexSettings:
         """Return what all indices behind *index* record; raise where they differ, or none is ready."""
-        return self.run(read_index_settings(self.simhash._context, index))  # noqa: SLF001
+        return self.run(read_index_settings(self._context, index))
 
     def text_rule(self, index: str) -> Grouping | None:
         """Return the rule that all indices behind *index* record, if that compares texts."""

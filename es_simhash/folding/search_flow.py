@@ -45,8 +45,9 @@ _LARGEST_WINDOW = 5_000
 # A first page is one search of a few more hits than it shows, or else one of many more, or else several in a view.
 _WIDER = 5
 _LEFT_OUT = 10_000
+# Kinds of numbers and dates, each with its own value for documents that have none.
 _NUMBERS = {"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double", "scaled_float"}
-_TIMES = {"date", "date_nanos"}
+_NUMBERS |= {"date", "date_nanos"}
 
 Hit = Mapping[str, Any]
 
@@ -131,7 +132,7 @@ def _check_order(search: DistinctSearch) -> Flow[None]:
     """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
     answer = yield from ask(Call("field_caps", {"index": search.index, "fields": search.sort_fields}))
     for name, kinds in answer["fields"].items():
-        if len(numbers := sorted((_NUMBERS | _TIMES) & kinds.keys())) > 1:
+        if len(numbers := sorted(_NUMBERS & kinds.keys())) > 1:
             raise InvalidInputError(
                 f"sort by {name} has several kinds of values in these indices ({', '.join(numbers)}): give it a "
                 "numeric_type, such as double or date_nanos"
