@@ -8,6 +8,7 @@ search clients are known by the names of their classes, so that neither client h
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,7 +29,8 @@ from es_simhash.errors import (
 from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
-_LONGEST = 500
+# What a server quotes, such as the query of a user, is cut as any value of a user; its own sentences are shorter.
+_QUOTED = re.compile(r"\[([^\[\]]{300,})\]")
 _MAPPING_COMMANDS = (
     "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --yes --text-field FIELD adds the "
     "fields, es-simhash backfill INDEX the fingerprints"
@@ -53,10 +55,9 @@ _CAUSES = {
 def describe(error: BaseException, *, url: str | None = None, like: Sequence[str] = ()) -> str:
     """
     Return *error* as one line for the user; *url* is shown, so it must have no login. *like*: names of indices that are
-    nearly the one that does not exist.
+    nearly the one that does not exist. A sentence is never cut; the values in it are.
     """
-    line = " ".join(_describe(error, url or "the server", like).split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return " ".join(_describe(error, url or "the server", like).split())
 
 
 def kind_of(error: BaseException) -> str:
@@ -170,8 +171,10 @@ def _reason(error: BaseException) -> str:
     if isinstance(details, Mapping):
         causes = [details, *(details.get("root_cause") or [])[:1]]
         said = [_said(cause) for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
+        said = [_QUOTED.sub(lambda found: f"[{found[1][:79]}…]", each) for each in said]
         return "; ".join(dict.fromkeys(said)) or str(details.get("type"))
-    return str(details or error)
+    # A text is no answer of a search server, but perhaps a whole page of what stands before it.
+    return shorten(body, limit=300) if body and isinstance(body, str) else str(details or error)
 
 
 def _said(cause: Mapping[str, Any]) -> str:

@@ -121,7 +121,30 @@ def test_a_missing_dictionary_names_the_option():
 
 def test_invalid_input_is_one_line():
     assert describe(InvalidInputError("a\n b\r\n\tc")) == "a b c"
-    assert len(describe(InvalidInputError("x" * 10_000))) == 500
+
+
+class RefusedError(Exception):
+    """What a client raises where a server refuses a request."""
+
+    __module__ = "opensearchpy.exceptions"
+    status_code = 400
+
+    def __init__(self, body):
+        super().__init__("refused")
+        self.body = body
+
+
+def test_a_sentence_is_never_cut_but_what_it_quotes_is():
+    """Ours, with all its notes, and the server's; not a text that the server quotes, nor a page in place of an answer."""
+    faults = [Fault("not_mapped", f"simhash.block{number}", wanted="keyword") for number in range(4)]
+    assert describe(mapping_error("a" * 400, faults)).endswith("the fingerprints)")
+    refused = RefusedError({"error": {"type": "x", "reason": f"no parser for [{'fox ' * 4_000}], and more words" * 2}})
+    refused.add_note("The mapping is full: raise the limit, " + "and do it again, " * 40 + "at last.")
+    said = describe(refused)
+    assert said.count("…], and more words") == 2
+    assert said.endswith("at last.)")
+    assert len(said) < 1_500
+    assert len(describe(RefusedError(f"<html>{'<p>' * 4_000}"))) < 400
 
 
 def test_a_stdout_without_utf8_gets_ascii(monkeypatch):
