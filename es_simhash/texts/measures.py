@@ -207,6 +207,9 @@ PRESETS: dict[str, Preset] = {
 }
 """The presets by name, that of the smallest distance first."""
 
+DEFAULT_PRESET = PRESETS["similar"]
+"""The rule where nothing is given or recorded: it finds reposts, with a line added, a date or a sentence changed."""
+
 
 def get_preset(preset: str | Preset) -> Preset:
     """
