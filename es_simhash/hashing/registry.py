@@ -124,11 +124,15 @@ _provided: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes, *, purpose: str = "") -> str:
-    """Return the SHA-256 of *content* in lower-case hex digits; for boilerplate, that of its passages."""
+    """Return the SHA-256 of *content*, a file that can be used, in hex digits; for boilerplate, that of its passages."""
     if purpose == "boilerplate":
         from es_simhash.hashing.mask import mask_digest, read_mask  # noqa: PLC0415 - loads numpy
 
         return mask_digest(read_mask(content))
+    if purpose == "dictionary":
+        from es_simhash.hashing.segment import check_dictionary  # noqa: PLC0415 - loads numpy
+
+        check_dictionary(content)
     return hashlib.sha256(content).hexdigest()
 
 

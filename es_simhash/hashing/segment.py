@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.errors import MissingDependencyError, SchemeError
+from es_simhash.errors import MissingDependencyError, SchemeError, shorten
 from es_simhash.hashing.characters import to_codes
 from es_simhash.hashing.registry import digest_of, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
@@ -152,6 +152,9 @@ _KNOWN = r"\u4E00-\u9FD5a-zA-Z0-9+#&._%\-"
 _RUN = re.compile(f"[{_KNOWN}]+")
 _BETWEEN = re.compile(f"[^{_KNOWN}]+")
 
+# How jieba reads a line of a user dictionary: whatever is no frequency and no tag is part of the word.
+_ENTRY = re.compile(r"(.+?)(?: [0-9]+)?(?: [a-z]+)?")
+
 # A longer text is cut in pieces, to save memory.
 _PIECE = 1 << 16
 _lock = threading.RLock()
@@ -171,13 +174,8 @@ class Segmenter:
         self._tokenizer.initialized = True
         self._tagger: Any = None
         if user_dictionary is not None:
-            try:
-                self._tokenizer.load_userdict(io.BytesIO(user_dictionary))
-            except (ValueError, AttributeError) as error:
-                raise SchemeError(
-                    f"the dictionary is not a jieba user dictionary ({error}): "
-                    "write one word a line in UTF-8, then optionally its frequency and its tag"
-                ) from error
+            check_dictionary(user_dictionary)
+            self._tokenizer.load_userdict(io.BytesIO(user_dictionary))
         # jieba splits forbidden words after it has cut the text; rjieba cannot do that.
         forbidden = self._jieba.finalseg.Force_Split_Words
         slow = self._tokenizer.cut
@@ -249,6 +247,24 @@ def _runs(text: str) -> Iterator[str]:
     for found in _RUN.finditer(text):
         for start in range(found.start(), found.end(), _LONGEST_RUN):
             yield text[start : min(start + _LONGEST_RUN, found.end())]
+
+
+def check_dictionary(content: bytes) -> None:
+    """Raise SchemeError, with the number of the line, if *content* is no user dictionary or a word can match no text."""
+    for number, raw in enumerate(content.split(b"\n"), 1):
+        try:
+            line = raw.decode().strip().removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            raise SchemeError(
+                f"line {number} of the dictionary is not UTF-8: convert the file, as with iconv -f GB18030 -t UTF-8"
+            ) from error
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None and (unknown := _BETWEEN.search(entry[1])) is not None:
+            raise SchemeError(
+                f"line {number} of the dictionary, {shorten(line)}, can match no text: jieba ends a word at "
+                f"{shorten(unknown[0])}; write the word, then perhaps a space and its frequency (a whole number), then "
+                "perhaps a space and its tag (small letters)"
+            )
 
 
 def segmenter(scheme: Scheme) -> Segmenter:

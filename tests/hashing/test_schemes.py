@@ -14,6 +14,7 @@ from es_simhash.hashing import (
     get_scheme,
     schemes,
 )
+from es_simhash.hashing.segment import segmenter
 
 CHINESE = "石墨烯电池实验室发布了新的充电技术，研究人员说它能在五分钟内充满。"
 
@@ -151,7 +152,13 @@ def test_other_file_is_refused(tmp_path):
         ("idf", "石墨烯 9 9\n".encode(), "line 1"),
         ("idf", b"\xff\xfe\x00", "not UTF-8"),
         ("stop_words", b"\xff\xfe\x00", "not UTF-8"),
-        ("dictionary", b"\xff\xfe\x00", "jieba user dictionary"),
+        ("dictionary", b"\xff\xfe\x00", "line 1 of the dictionary is not UTF-8"),
+        ("dictionary", "石墨烯 50 n\n石墨烯产业园\t50\tn\n".encode(), r"line 2 .* ends a word at '\\t'"),
+        ("dictionary", "石墨烯 50.0 n\n".encode(), "line 1"),
+        ("dictionary", "石墨烯 50 N\n".encode(), "line 1"),
+        ("dictionary", "石墨烯,50,n\n".encode(), "line 1"),
+        ("dictionary", "石墨烯  50 n\n".encode(), "line 1"),
+        ("dictionary", "*ST舜船 50\n".encode(), r"line 1 .* ends a word at '\*'"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, purpose, content, words):
@@ -160,6 +167,20 @@ def test_files_that_cannot_be_used(tmp_path, purpose, content, words):
     path.write_bytes(content)
     with pytest.raises(SchemeError, match=words):
         fingerprint(CHINESE, scheme=get_scheme("keywords", **{purpose: path}))
+
+
+def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
+    """A word alone, with a frequency, with a tag, with both, empty lines, a byte-order mark and other line ends are read."""
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeff石墨烯产业园\r\n\n园区入驻 50\nAT&T n\n开园今天 3 nz".encode())
+    for line in ("石墨烯产业园", "园区入驻 50", "AT&T n", "开园今天 3 nz"):
+        alone = tmp_path / "alone.txt"
+        alone.write_text(line, encoding="utf-8")
+        word = line.split(" ")[0]
+        text = f"今天的{word}在这里"
+        assert fingerprint(text, scheme=get_scheme("keywords", dictionary=path, top=1)) is not None
+        counts = segmenter(get_scheme("keywords", dictionary=alone)).count_all([text])[0]
+        assert counts[word] == 1
 
 
 def test_weighted_takes_features_only():
