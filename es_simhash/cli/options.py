@@ -12,11 +12,12 @@ from typing import Any
 import click
 
 from es_simhash.arguments import LARGEST_COUNT, Count
-from es_simhash.cli.output import INDEX, PREFIX
+from es_simhash.cli.output import FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.hashing.scheme import STEPS
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 
 DEFAULT_URL = "http://localhost:9200"
@@ -205,6 +206,13 @@ def scheme(command: Function) -> Function:
         callback=_parse_settings,
         help="Set a parameter of the scheme, as in --set size=5. Repeatable.",
     )
+    @click.option(
+        "--preprocess",
+        type=click.Choice(STEPS),
+        multiple=True,
+        help="Change texts first: html to text; leave out numbers, times and ids; traditional to simplified Chinese "
+        "(t2s). Repeatable; the order counts.",
+    )
     @click.option("--boilerplate", type=FILE, help="Mask of template text that the scheme leaves out.")
     @click.option("--dictionary", type=FILE, help="Dictionary of the scheme keywords.")
     @click.option("--idf", type=FILE, help="IDF file of the scheme keywords.")
@@ -213,7 +221,9 @@ def scheme(command: Function) -> Function:
     def with_scheme(*, scheme_name: str | None, scheme_settings: dict[str, Any], **rest: Any) -> Any:
         files = {name: rest.pop(name) for name in ("boilerplate", "dictionary", "idf", "stop_words")}
         given = {name: path for name, path in files.items() if path is not None}
-        return command(scheme=_build_scheme(scheme_name, scheme_settings, given), **rest)
+        click.get_current_context().meta[FILES] = {f"--{name.replace('_', '-')}": path for name, path in given.items()}
+        scheme = _build_scheme(scheme_name, scheme_settings, rest.pop("preprocess"), given)
+        return command(scheme=scheme, **rest)
 
     return with_scheme
 
@@ -231,16 +241,20 @@ def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[st
     return settings
 
 
-def _build_scheme(name: str | None, settings: dict[str, Any], files: dict[str, str]) -> Scheme | str | None:
-    if not settings and not files:
+def _build_scheme(
+    name: str | None, settings: dict[str, Any], steps: tuple[str, ...], files: dict[str, str]
+) -> Scheme | str | None:
+    if not settings and not steps and not files:
         if name is not None:
             get_scheme(name)  # refuses an unknown name before anything is done
         return name
     if name is None and settings:
         raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
+    if "preprocess" in settings:
+        raise click.UsageError("preprocess is an option of its own: pass --preprocess STEP")
     usual = DEFAULT_SCHEME if files.keys() <= {"boilerplate"} else "keywords"
     try:
-        return get_scheme(name or usual, **settings, **files)
+        return get_scheme(name or usual, **settings, **files, **({"preprocess": steps} if steps else {}))
     except TypeError as error:
         raise InvalidInputError(str(error)) from error
 

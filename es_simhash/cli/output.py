@@ -74,15 +74,20 @@ _WORDS = {
 _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
 _COMMAND = re.compile(r"es-simhash ([a-z-]+) INDEX\b( --regroup\b)?")
-INDEX, PREFIX, GROUPING = "es_simhash.index", "es_simhash.prefix", "es_simhash.grouping"
-"""What a context keeps for messages: the index, the prefix if it is not the default, the options of a grouping."""
+INDEX, PREFIX, GROUPING, FILES = (f"es_simhash.{each}" for each in ("index", "prefix", "grouping", "files"))
+"""What a context keeps for messages: index, prefix if not the default, options of a grouping, files of a scheme."""
 
 
 def say_command(*words: str, ctx: click.Context | None = None) -> str:
-    """Return a command of es-simhash to be pasted into a shell, with the prefix of the command that runs."""
+    """Return a command of es-simhash for a shell, with the prefix and the files of the scheme of the one that runs."""
     context = ctx or click.get_current_context(silent=True)
-    prefix = context.meta.get(PREFIX) if context is not None else None
-    return shlex.join(["es-simhash", *words, *(["--prefix", prefix] if prefix else ())])
+    meta = {} if context is None else context.meta
+    options = ["--prefix", meta[PREFIX]] if meta.get(PREFIX) else []
+    if context is not None and meta.get(FILES) and isinstance(group := context.find_root().command, click.Group):
+        target = group.get_command(context, words[0])
+        taken = {each for parameter in target.params for each in parameter.opts} if target is not None else set()
+        options += [word for option, path in meta[FILES].items() if option in taken for word in (option, path)]
+    return shlex.join(["es-simhash", *words, *options])
 
 
 def for_shell(message: str, ctx: click.Context | None = None) -> str:

@@ -5,6 +5,10 @@ Optional steps before texts become features: ``html``, ``t2s``, and last the rem
 references resolved; block elements and line breaks on separate lines. ``t2s``: traditional to simplified
 Chinese, characters and phrases, by OpenCC's configuration of that name. Both need the extra ``preprocess``.
 The scheme records the versions of the libraries (``scheme.py``): another version may change bits.
+
+``numbers``: without numbers, times, addresses and ids, for log lines, forms and subtitles. What goes is each run of
+ASCII letters, digits of any script and ``_``, joined by ``-``, ``.`` and ``/`` (and by ``:``, ``,`` and ``+`` between
+digits), that has a digit. It needs no library, so what it leaves out never changes.
 """
 
 from __future__ import annotations
@@ -28,6 +32,16 @@ _BLOCKS = (
 )
 # Both libraries hand the text to C as UTF-8, where NUL may end it and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+
+# The zeros of the decimal digits; a later Unicode's digits are left alone, so that no Python changes bits.
+_ZEROS = (
+    "0\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u0f20\u1040\u1090\u17e0"
+    "\u1810\uff10"
+)
+_DIGITS = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS)
+_DIGIT = re.compile(f"[{_DIGITS}]")
+_PART = f"[{_DIGITS}A-Za-z_]+"
+_RUN = re.compile(f"{_PART}(?:(?:[-./]|(?<=[{_DIGITS}])[:,+](?=[{_DIGITS}])){_PART})*")
 
 # What was made of each mask, by its digest: a process uses few.
 _cutters: dict[str, Cutter] = {}
@@ -97,4 +111,12 @@ def _load_t2s() -> Callable[[str], str]:
     return convert
 
 
-_loaders: dict[str, Callable[[], Callable[[str], str]]] = {"html": _load_html, "t2s": _load_t2s}
+def _without_numbers(text: str) -> str:
+    return _RUN.sub(lambda run: " " if _DIGIT.search(run[0]) else run[0], text)
+
+
+_loaders: dict[str, Callable[[], Callable[[str], str]]] = {
+    "html": _load_html,
+    "numbers": lambda: _without_numbers,
+    "t2s": _load_t2s,
+}

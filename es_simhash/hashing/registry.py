@@ -124,7 +124,7 @@ _provided: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes, *, purpose: str = "") -> str:
-    """Return the SHA-256 of *content*, a file that can be used, in hex digits; for boilerplate, that of its passages."""
+    """Return the SHA-256 of *content*, if it can be used, in hex digits; for boilerplate, that of its passages."""
     if purpose == "boilerplate":
         from es_simhash.hashing.mask import mask_digest, read_mask  # noqa: PLC0415 - loads numpy
 

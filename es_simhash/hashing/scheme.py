@@ -258,9 +258,10 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     return dict(value)
 
 
-_DISTRIBUTIONS = {"html": "selectolax", "t2s": "OpenCC"}
+# The library behind each step, if it has one.
+_DISTRIBUTIONS = {"html": "selectolax", "numbers": None, "t2s": "OpenCC"}
 
-STEPS = tuple(sorted(_DISTRIBUTIONS))
+STEPS = tuple(_DISTRIBUTIONS)
 """The names of the steps."""
 
 
@@ -274,7 +275,7 @@ def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | Non
             raise SchemeError(f"unknown preprocess step {shorten(step)}: give some of {', '.join(STEPS)}")
     if len(set(steps)) < len(steps):
         raise SchemeError(f"preprocess {shorten(list(steps))} names a step twice: once is enough")
-    names = [_DISTRIBUTIONS[step] for step in steps]
+    names = [name for step in steps if (name := _DISTRIBUTIONS[step]) is not None]
     if known is not None:
         if set(names) != set(known) or not all(isinstance(version, str) for version in known.values()):
             raise SchemeError(f"preprocess {shorten(list(steps))} does not fit its libraries {shorten(dict(known))}")

@@ -250,7 +250,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def check_dictionary(content: bytes) -> None:
-    """Raise SchemeError, with the number of the line, if *content* is no user dictionary or a word can match no text."""
+    """Raise SchemeError, with the number of the line, if *content* is no dictionary or a word can match no text."""
     for number, raw in enumerate(content.split(b"\n"), 1):
         try:
             line = raw.decode().strip().removeprefix("\ufeff")

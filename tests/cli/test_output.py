@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import SchemeError
-from es_simhash.cli import connect as connecting
+from es_simhash.cli import app, connect as connecting
 from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
+    FILES,
     INDEX,
     PREFIX,
     Tracker,
@@ -191,6 +192,14 @@ def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
         context.meta[PREFIX] = "near"
         assert for_shell("es-simhash create INDEX --yes").endswith(" --prefix near --yes")
         assert say_command("groups", "news") == "es-simhash groups news --prefix near"
+
+
+def test_a_command_in_a_message_has_the_files_of_the_scheme():
+    """A command that makes fingerprints needs the same dictionary; one that makes none does not take it."""
+    with click.Context(app) as root, click.Context(click.Command("setup"), parent=root) as context:
+        context.meta[FILES] = {"--dictionary": "my words.txt"}
+        assert say_command("backfill", "news") == "es-simhash backfill news --dictionary 'my words.txt'"
+        assert say_command("groups", "news") == "es-simhash groups news"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,15 @@ def test_fingerprint_of_a_text_is_the_librarys(local):
     assert local("fingerprint", FOX).stdout == to_hex(fingerprint(FOX)) + "\n"
 
 
+def test_steps_before_features_are_options(local):
+    """The default scheme takes them, in the order given; --set says where they are."""
+    line = "job 4711 ended at 22:31:07"
+    assert local("fingerprint", "--preprocess", "numbers", line).stdout == to_hex(fingerprint("job ended at")) + "\n"
+    refused = local("fingerprint", "--scheme", "words", "--set", "preprocess=numbers", line)
+    assert refused.exit_code == 2
+    assert "--preprocess STEP" in refused.stderr
+
+
 def test_each_line_of_stdin_is_a_text(local):
     """Lines and fingerprints correspond, whatever the line break, and a line without features has a dash."""
     result = local("fingerprint", stdin="a line\r\n\n...\n你好，世界\n")

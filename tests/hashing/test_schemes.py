@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from hypothesis import given, strategies as st
 
 from es_simhash.errors import InvalidInputError, MissingDependencyError, SchemeError
 from es_simhash.hashing import (
@@ -14,6 +15,7 @@ from es_simhash.hashing import (
     get_scheme,
     schemes,
 )
+from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.segment import segmenter
 
 CHINESE = "石墨烯电池实验室发布了新的充电技术，研究人员说它能在五分钟内充满。"
@@ -59,7 +61,7 @@ def test_schemes_are_values():
         ("shingles", {"seed": -1}, SchemeError, "out of range"),
         ("shingles", {"seed": 2**64}, SchemeError, "out of range"),
         ("shingles", {"weighting": "tf"}, SchemeError, "linear, log, set"),
-        ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, t2s"),
+        ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, numbers, t2s"),
         ("shingles", {"preprocess": ["t2s", "t2s"]}, SchemeError, "twice"),
         ("weighted", {"preprocess": ["t2s"]}, SchemeError, "features, not text"),
         ("weighted", {"levels": 1}, SchemeError, "out of range"),
@@ -170,7 +172,7 @@ def test_files_that_cannot_be_used(tmp_path, purpose, content, words):
 
 
 def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
-    """A word alone, with a frequency, with a tag, with both, empty lines, a byte-order mark and other line ends are read."""
+    """A word alone, with a frequency, a tag or both, empty lines, a byte-order mark and other line ends."""
     path = tmp_path / "words.txt"
     path.write_bytes("\ufeff石墨烯产业园\r\n\n园区入驻 50\nAT&T n\n开园今天 3 nz".encode())
     for line in ("石墨烯产业园", "园区入驻 50", "AT&T n", "开园今天 3 nz"):
@@ -282,3 +284,50 @@ def test_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib_metadata, "version", absent)
     with pytest.raises(MissingDependencyError, match=r"es-simhash\[preprocess\]"):
         get_scheme("shingles", preprocess="t2s")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "2026-11-26 22:31:07,123 INFO Received block blk_-1608 of size=91178 from /10.250.14.224:50010",
+            "INFO Received block of size= from /",
+        ),
+        (
+            "Nov 26 22:31:07 host sshd[1234]: session 550e8400-e29b-41d4-a716-446655440000 closed",
+            "Nov host sshd[ ]: session closed",
+        ),
+        ("12\n00:01:02,345 --> 00:01:05,678\nGood evening.", "--> Good evening."),
+        ("11月26日，成交额1.5亿元，上涨3,200点", "月 日，成交额 亿元，上涨 点"),
+        ("٢٠٢٦ عام", "عام"),
+        ("no number: here, and/or there", "no number: here, and/or there"),
+        ("COVID-19", ""),
+        ("", ""),
+    ],
+)
+def test_numbers_are_left_out(text, left):
+    """The step leaves out numbers, times, addresses and ids, and nothing else; the rest has its usual bits."""
+    scheme = get_scheme("shingles", preprocess="numbers")
+    assert scheme.libraries == {}
+    assert str(scheme) == "shingles-2(preprocess=numbers)"
+    assert Scheme.from_dict(scheme.to_dict()) == scheme
+    assert " ".join(preprocessor(scheme)([text])[0].split()) == left
+    assert fingerprint(text, scheme=scheme) == fingerprint(left)
+
+
+@given(st.text(alphabet="a_9٣９-./:, é年", max_size=30))
+def test_numbers_against_the_definition(written):
+    """What stays has no digit, and is what was there; a long run takes no more than linear work."""
+    left = preprocessor(get_scheme("shingles", preprocess="numbers"))([written])[0]
+    assert not set(left) & set("9٣９")
+    rest = iter(written)
+    assert all(letter in rest for letter in left.replace(" ", ""))
+    if not set(written) & set("9٣９"):
+        assert left == written
+
+
+def test_numbers_of_long_runs():
+    """A megabyte without a blank is one run."""
+    convert = preprocessor(get_scheme("shingles", preprocess="numbers"))
+    assert convert(["a-" * 500_000 + "b"]) == ["a-" * 500_000 + "b"]
+    assert convert(["a-" * 500_000 + "1"]) == [" "]
