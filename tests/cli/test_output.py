@@ -136,7 +136,7 @@ class RefusedError(Exception):
 
 
 def test_a_sentence_is_never_cut_but_what_it_quotes_is():
-    """Ours, with all its notes, and the server's; not a text that the server quotes, nor a page in place of an answer."""
+    """Ours, with all its notes, and the server's; not a text that the server quotes, nor a page that is no answer."""
     faults = [Fault("not_mapped", f"simhash.block{number}", wanted="keyword") for number in range(4)]
     assert describe(mapping_error("a" * 400, faults)).endswith("the fingerprints)")
     refused = RefusedError({"error": {"type": "x", "reason": f"no parser for [{'fox ' * 4_000}], and more words" * 2}})
