@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash.errors import SchemeError, WrongTypeError, shorten
+from es_simhash.hashing.dictionary import check_dictionary
 from es_simhash.hashing.scheme import (
     Scheme,
     check_parameters,
@@ -130,8 +131,6 @@ def digest_of(content: bytes, *, purpose: str = "") -> str:
 
         return mask_digest(read_mask(content))
     if purpose == "dictionary":
-        from es_simhash.hashing.segment import check_dictionary  # noqa: PLC0415 - loads numpy
-
         check_dictionary(content)
     return hashlib.sha256(content).hexdigest()
 

@@ -29,8 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.errors import MissingDependencyError, SchemeError, shorten
+from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing.characters import to_codes
+from es_simhash.hashing.dictionary import KNOWN, check_dictionary
 from es_simhash.hashing.registry import digest_of, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
@@ -147,13 +148,8 @@ _TAGGER_FILES = ("posseg/char_state_tab.py", "posseg/prob_emit.py")
 # punctuation; longer runs than this are cut, so that no text can stall a process.
 _LONGEST_RUN = 1024
 
-# The characters that jieba looks for words in; all others stand between words.
-_KNOWN = r"\u4E00-\u9FD5a-zA-Z0-9+#&._%\-"
-_RUN = re.compile(f"[{_KNOWN}]+")
-_BETWEEN = re.compile(f"[^{_KNOWN}]+")
-
-# How jieba reads a line of a user dictionary: whatever is no frequency and no tag is part of the word.
-_ENTRY = re.compile(r"(.+?)(?: [0-9]+)?(?: [a-z]+)?")
+_RUN = re.compile(f"[{KNOWN}]+")
+_BETWEEN = re.compile(f"[^{KNOWN}]+")
 
 # A longer text is cut in pieces, to save memory.
 _PIECE = 1 << 16
@@ -247,24 +243,6 @@ def _runs(text: str) -> Iterator[str]:
     for found in _RUN.finditer(text):
         for start in range(found.start(), found.end(), _LONGEST_RUN):
             yield text[start : min(start + _LONGEST_RUN, found.end())]
-
-
-def check_dictionary(content: bytes) -> None:
-    """Raise SchemeError, with the number of the line, if *content* is no dictionary or a word can match no text."""
-    for number, raw in enumerate(content.split(b"\n"), 1):
-        try:
-            line = raw.decode().strip().removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            raise SchemeError(
-                f"line {number} of the dictionary is not UTF-8: convert the file, as with iconv -f GB18030 -t UTF-8"
-            ) from error
-        entry = _ENTRY.fullmatch(line)
-        if entry is not None and (unknown := _BETWEEN.search(entry[1])) is not None:
-            raise SchemeError(
-                f"line {number} of the dictionary, {shorten(line)}, can match no text: jieba ends a word at "
-                f"{shorten(unknown[0])}; write the word, then perhaps a space and its frequency (a whole number), then "
-                "perhaps a space and its tag (small letters)"
-            )
 
 
 def segmenter(scheme: Scheme) -> Segmenter:
