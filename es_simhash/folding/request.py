@@ -156,7 +156,7 @@ class DistinctSearch:
     def sort(self) -> list[Any]:
         """
         The caller's order, and then one that stays the same from view to view.
-        Sequence numbers are unique within a shard, so what still ties is in different shards: see :class:`Place`.
+        What still ties is in different shards, or in one of an index that was shrunk: see :class:`Place`.
         """
         return [*self._sort, {"_seq_no": "asc"}]
 

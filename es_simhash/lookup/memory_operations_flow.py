@@ -281,7 +281,8 @@ class Resident:
         for each in self._readings.values():
             each.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
-        yield from self._read(self._unread(PAGE * max(1, operations // max(1, documents))))
+        share = operations / max(1, documents)  # below 1, several documents have one number: the index was shrunk
+        yield from self._read(self._unread(max(1, int(PAGE * (share if share < 1 else share // 1)))))
         self._written = None if any(each.is_behind for each in self._readings.values()) else Counter()
 
     def note_written(self, written: Mapping[str, int]) -> None:

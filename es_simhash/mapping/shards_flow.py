@@ -169,11 +169,12 @@ class Positions:
 _F = TypeVar("_F", bound=Callable[..., Flow[Any]])
 
 _SEARCHES = ("open_point_in_time", "search")
+_PRIMARY = "_primary"
 
 
 def reads_primaries(flow: _F) -> _F:
     """
-    Return *flow* with searches that read primary shards if replicas of the index may lag behind.
+    Return *flow* with searches that read primary shards if replicas of the index may lag behind. Such flows may nest.
     The arguments of *flow* begin with a context and an index, and it checks them before its first request. Cost: one
     more request, for the settings of the index.
     """
@@ -204,7 +205,7 @@ def _may_lag(index: Index) -> Flow[bool]:
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
     # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
     # reads nothing that could lag.
-    call = Call("search", {"index": names, "body": {"size": 0}, "preference": "_primary"})
+    call = Call("search", {"index": names, "body": {"size": 0}, "preference": _PRIMARY})
     return (yield from unless_refused(send_once(call), 400, 401, 403)) is not None
 
 
@@ -225,6 +226,6 @@ def _prefer(call: Call) -> Call:
 
 
 def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *arguments* of a search that reads primaries, of certain shards where they name some."""
-    shards = arguments.get("preference")
-    return {**arguments, "preference": "_primary" if shards is None else f"{shards}|_primary"}
+    """Return the *arguments* of a search that reads primaries, of certain shards where they name some; once is enough."""
+    wanted = (arguments.get("preference") or _PRIMARY).removesuffix(f"|{_PRIMARY}")
+    return {**arguments, "preference": _PRIMARY if wanted == _PRIMARY else f"{wanted}|{_PRIMARY}"}

@@ -222,17 +222,18 @@ MOST_OWN = 100_000
 class Page:
     """
     Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
-    *replaced*: how many operations have no document, because a later one replaced or deleted it.
+    *may_lack*: whether operations may have no document, because a later one replaced or deleted it.
     """
 
     hits: Hits
     last: int
-    replaced: int
+    may_lack: bool
 
 
 class Changes:
     """
-    Reads changed documents page by page, and repairs them.
+    Reads changed documents page by page, and repairs them. Pages end between two numbers: an index that was shrunk has
+    up to as many documents of one number as it had shards.
     A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
     """
 
@@ -245,27 +246,34 @@ class Changes:
 
     def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
         """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
-        asked = self._size
-        try:
-            answer = yield from ask(self._call(place, judge, first, last))
-        except Exception as error:
-            if asked == 1 or not is_window_refused(error):
-                raise
-            self._batch = self._size = asked // 2
-            return (yield from self.read(place, judge, first, last))
-        check_whole(find_gaps(answer))
-        hits = answer["hits"]["hits"]
+        asked = self._size + 1  # one document more shows whether all of the last number are here
+        while True:
+            try:
+                answer = yield from ask(self._call(place, judge, first, last, asked))
+            except Exception as error:
+                if self._size == 1 or asked > self._size + 1 or not is_window_refused(error):
+                    raise
+                self._batch = self._size = self._size // 2
+                asked = self._size + 1
+                continue
+            check_whole(find_gaps(answer))
+            hits = answer["hits"]["hits"]
+            end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
+            if end >= first:
+                break
+            asked *= 2  # all are of one number
         self._resize(hits)
-        end = hits[-1]["_seq_no"] if len(hits) == asked else last
+        hits = [hit for hit in hits if hit["_seq_no"] <= end]
         own = {each for each in place.own if first <= each[0] <= end}
         shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
         new = [hit for hit in hits if (hit["_seq_no"], hit["_primary_term"]) not in own]
-        return Page(new, end, end + 1 - first - len(own | shown))
+        # Where several documents have one number, those shown hide that others are gone; a reading from the start looks.
+        return Page(new, end, may_lack=first == 0 or end + 1 - first > len(own | shown))
 
-    def _call(self, place: Place, judge: Judge, first: int, last: int) -> Call:
+    def _call(self, place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
         query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
         body = {
-            "size": self._size,
+            "size": size,
             # Beside a filter a should clause excludes nothing: it only marks hits.
             "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
             "sort": [{"_seq_no": "asc"}],

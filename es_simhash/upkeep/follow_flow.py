@@ -199,7 +199,7 @@ class _Follower:
         ids = [hit["_id"] for hit in page.hits]
         if is_change:
             self._tally.sums["read"] += len(page.hits)
-            self._regroup.add(ids, may_lack=page.replaced > 0)
+            self._regroup.add(ids, may_lack=page.may_lack)
         else:
             self._tally.sums["verified"] += len(page.hits)
             if self._tally.sums["written"] > before:

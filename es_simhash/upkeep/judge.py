@@ -81,11 +81,11 @@ class Judge:
         every = [{"exists": {"field": f"{self._prefix}.{name}"}} for name in names]
         return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
-    def key(self, index: str, id_: str, sequence: int, term: int) -> int:
-        return version_key(self.targets[index].uuid, id_, sequence, term)
+    def key(self, place: Key, sequence: int, term: int) -> int:
+        return version_key(self.targets[place.index].uuid, place, sequence, term)
 
     def key_of(self, document: Document) -> int:
-        return self.key(document["_index"], document["_id"], document["_seq_no"], document["_primary_term"])
+        return self.key(document_key(document), document["_seq_no"], document["_primary_term"])
 
     def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
@@ -232,12 +232,12 @@ class BackfillProgress:
 _FRESH = 200_000
 
 
-def version_key(index_uuid: str, id_: str, sequence: int, term: int) -> int:
+def version_key(index_uuid: str, place: Key, sequence: int, term: int) -> int:
     """
     Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
     same key is 3 in a million. One of these two documents would then be skipped.
     """
-    return xxhash.xxh64_intdigest(f"{index_uuid}\0{id_}\0{sequence}\0{term}".encode())
+    return xxhash.xxh64_intdigest(f"{index_uuid}\0{place.id}\0{place.routing}\0{sequence}\0{term}".encode())
 
 
 class Checkpoint:
@@ -394,7 +394,7 @@ class Ledger:
         for each, outcome in written:
             if outcome.is_done and outcome.version is not None:
                 self.changed += 1
-                keys.append(self._judge.key(each.place.index, each.place.id, *outcome.version))
+                keys.append(self._judge.key(each.place, *outcome.version))
             elif outcome.status != MISSING:
                 self._fail(outcome.to_failure(), each.key)
         self._checkpoint.add(keys)

@@ -165,3 +165,12 @@ def simulate(server, pipeline, sources):
 def found_in(documents):
     """Return the fingerprint of each document."""
     return [(each.get("simhash") or {}).get("fingerprint") for each in documents]
+
+
+def resize(server, source, target, shards, *, kind="shrink"):
+    """Make *target* of *source* by the API *kind*, with so many *shards*, and delete *source*."""
+    server.request("PUT", f"/{source}/_settings", {"index.blocks.write": True})
+    settings = {"index.number_of_shards": shards, "index.number_of_replicas": 0, "index.blocks.write": None}
+    server.request("POST", f"/{source}/_{kind}/{target}?wait_for_active_shards=1", {"settings": settings})
+    server.request("GET", f"/_cluster/health/{target}?wait_for_status=green&timeout=30s")
+    server.request("DELETE", f"/{source}")

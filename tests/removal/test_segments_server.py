@@ -1,0 +1,68 @@
+"""Removals where reads must go to primaries: with segment replication, and where a user may not see the settings."""
+
+from functools import partial
+
+import pytest
+from opensearchpy.exceptions import AuthorizationException
+
+from tests.passages.test_passages_server import words
+from tests.servers.removals import outcomes
+from tests.servers.support import ONE_SHARD, put, read_all
+
+
+def refuse(**_):
+    raise AuthorizationException(403, "security_exception", {})
+
+
+@pytest.fixture
+def server(opensearch):
+    """Elasticsearch has neither segment replication nor the preference."""
+    return opensearch
+
+
+def fill(server, index, simhash, **settings):
+    """Make *index* with passages, in which *b* is a near-duplicate of *a*, which stands in *c*."""
+    simhash.create_index(index, text_field="body", passages=True, settings={**ONE_SHARD, **settings})
+    start = words(1, 60)
+    near = " ".join([*start.split()[:-4], *words(12, 4).split()])
+    found = {"a": start, "b": near, "c": f"{start} {words(2, 140)}", "d": words(3, 80)}
+    documents = [{"_id": id_, "body": text} for id_, text in found.items()]
+    written = simhash.ingest(index, documents, max_distance=16, verify=0.8)
+    assert [each.action for each in written] == ["written", "tagged", "written", "written"]
+    server.request("POST", f"/{index}/_refresh")
+
+
+def groups(server, index):
+    return {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
+
+
+def remove_and_restore(server, index, simhash, plan, archive, begin_restore=lambda: None):
+    """Remove what stands in another text, with the correction of groups, and put it back."""
+    simhash.plan_removal(index, plan, contained=0.95, max_share=1.0)
+    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"a": ("deleted", None)}
+    assert groups(server, index) == {"b": "b", "c": "c", "d": "d"}
+    begin_restore()
+    assert outcomes(simhash.restore(archive)) == {"a": ("restored", None)}
+    assert groups(server, index) == {"a": "a", "b": "a", "c": "c", "d": "d"}
+
+
+def test_segment_replication(server, index, simhash, sync_simhash, plan, archive):
+    """A removal, a restore, tags, follow, backfill: each has other operations inside that read primaries."""
+    fill(server, index, sync_simhash, **{"replication.type": "SEGMENT"})
+    remove_and_restore(server, index, simhash, plan, archive)
+    assert [(each.id, each.action) for each in simhash.tag_duplicates(index, contained=0.95)] == [("a", "tagged")]
+    assert [(each.id, each.action) for each in simhash.tag_duplicates(index)] == [("b", "tagged")]
+    put(server, index, [{"_id": "e", "body": words(3, 80)}])
+    done = list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1]
+    assert (done.written, done.regrouped, done.failed) == (1, 1, 0)
+    assert simhash.reconcile(index).changed == 0
+    assert list(simhash.backfill(index))[-1].changed == 0
+    assert simhash.remove_fields(index, groups_only=True).documents == 5
+
+
+def test_settings_that_may_not_be_read(server, index, sync_simhash, sync_client, plan, archive, monkeypatch):
+    """Any index may then have such replicas."""
+    fill(server, index, sync_simhash)
+    hide = partial(monkeypatch.setattr, sync_client.indices, "get_settings", refuse)
+    remove_and_restore(server, index, sync_simhash, plan, archive, hide)
+    assert [(each.id, each.action) for each in sync_simhash.tag_duplicates(index)] == [("b", "tagged")]

@@ -1,0 +1,122 @@
+"""Indices that were shrunk, on real servers: in one shard, up to as many documents have one sequence number as it had."""
+
+import random
+
+import pytest
+
+from es_simhash import fingerprint, fingerprint_fields
+from es_simhash.upkeep.follow_changes_flow import Changes
+from tests.folding.test_search_server import read_pages
+from tests.servers.batches import ingest_in_batches
+from tests.servers.support import (
+    assert_all_right,
+    expected_groups,
+    numbered,
+    put,
+    random_texts,
+    read_all,
+    resize,
+    send_lines,
+    stored_groups,
+    texts,
+)
+
+SHARDS = {"number_of_shards": 8, "number_of_replicas": 0}
+
+
+def last(reports):
+    return list(reports)[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shards", "batch"), [("shrink", 1, 1), ("shrink", 2, 3), ("shrink", 1, 500), ("split", 16, 7)]
+)
+def test_follow(server, index, sync_simhash, kind, shards, batch):
+    """Every document gets its fingerprint and its group, however small the pages; a share that is read again is whole."""
+    source = f"{index}-source"
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=12)
+    put(server, source, numbered(texts(80)))
+    sync_simhash.reconcile(source, max_distance=12, verify=False)
+    resize(server, source, index, shards, kind=kind)
+    done = last(sync_simhash.follow(index, once=True, state_index=f"{index}-state", batch=batch))
+    assert (done.read, done.written, done.failed) == (80, 80, 0)
+    documents = read_all(server, index)
+    assert_all_right(documents)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_documents_that_went_before_it_was_shrunk(server, index, sync_simhash):
+    """Other documents have their numbers, but the groups that lost their canonical are decided."""
+    source = f"{index}-source"
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=12)
+    found = numbered(texts(80))
+    put(server, source, found)
+    list(sync_simhash.backfill(source))
+    sync_simhash.reconcile(source, max_distance=12, verify=False)
+    groups = stored_groups(read_all(server, source))
+    gone = next(group for id_, group in groups.items() if id_ != group)
+    send_lines(server, [{"delete": {"_index": source, "_id": gone}}])
+    resize(server, source, index, 1)
+    last(sync_simhash.follow(index, once=True, state_index=f"{index}-state"))
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_a_share_is_read_again(server, index, sync_simhash, monkeypatch):
+    """All of it in one round: fingerprints that went wrong without a trace are found."""
+    source, options = f"{index}-source", {"state_index": f"{index}-state", "batch": 4}
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS)
+    put(server, source, numbered(texts(40)))
+    resize(server, source, index, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Changes, "repair", lambda *_: iter(()))
+        last(sync_simhash.follow(index, once=True, **options))
+    monkeypatch.setattr("es_simhash.upkeep.follow_changes_flow.SECONDS_OF_DAY", 0.01)
+    reports = sync_simhash.follow(index, interval=0.01, verify_share=1, **options)
+    assert next(each for each in reports if each.verified >= 40).written == 40
+    reports.close()
+    assert_all_right(read_all(server, index))
+
+
+def test_a_table_in_memory(server, index, client, call, sync_simhash, tmp_path):
+    """It has the fingerprint of each document, also where it begins with a file, and after writes by others."""
+    source, own = f"{index}-source", random_texts(40, seed=1)
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=3)
+    list(sync_simhash.ingest(source, numbered(own), max_distance=3, verify=False))
+    resize(server, source, index, 1)
+    options = {"batch": 5, "max_distance": 3, "lookups": "memory", "memory_file": tmp_path / "file"}
+    for number in range(2):
+        given = [{"_id": f"{number}{n}", "body": text} for n, text in enumerate(own)]
+        reports = ingest_in_batches(client, call, index, given, **options)
+        assert [each.canonical for each in reports] == [f"{n:05d}" for n in range(40)]
+
+
+def test_pages_of_a_distinct_search(server, index, simhash, sync_simhash):
+    """Hits with the same values, and one number, are shown once each, in pages of any size."""
+    chance, source = random.Random(8), f"{index}-source"
+    sync_simhash.create_index(source, text_field="body", settings=SHARDS)
+    list(sync_simhash.ingest(source, [{"_id": "first", "body": "records the grouping"}]))
+    marks = [fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": f"g{n}"} for n in range(40)]
+    put(server, source, [{"_id": f"{copy}-{n}", "simhash": mark} for copy in "ab" for n, mark in enumerate(marks)])
+    resize(server, source, index, 1)
+    for size in (1, 3, 50):
+        for by in ("group", 3):
+            pages = read_pages(simhash, index, {"query": {"prefix": {"simhash.group": "g"}}}, size=size, by=by)
+            shown = [hit.id[2:] for page in pages for hit in page]
+            assert sorted(shown, key=int) == [str(n) for n in range(40)]
+
+
+def test_backfill_of_one_id_in_two_shards(server, index, simhash, tmp_path):
+    """Documents of two routing values have the same id, number and term: neither is taken for the other."""
+    simhash.create_index(index, text_field="body", settings=SHARDS)
+    for routing in ("a", "b"):
+        lines = []
+        for each in numbered(texts(20)):
+            header = {"_index": index, "_id": each.pop("_id"), "routing": routing}
+            lines += [
+                {"index": header},
+                {**each, **(fingerprint_fields(fingerprint(each["body"])) if routing == "a" else {})},
+            ]
+        send_lines(server, lines)
+        done = last(simhash.backfill(index, checkpoint=tmp_path / "checkpoint"))
+    assert (done.seen, done.changed) == (40, 20)
