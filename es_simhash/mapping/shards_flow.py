@@ -226,6 +226,6 @@ def _prefer(call: Call) -> Call:
 
 
 def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *arguments* of a search that reads primaries, of certain shards where they name some; once is enough."""
+    """Return the *arguments* of a search that reads primaries, of certain shards where they name some."""
     wanted = (arguments.get("preference") or _PRIMARY).removesuffix(f"|{_PRIMARY}")
     return {**arguments, "preference": _PRIMARY if wanted == _PRIMARY else f"{wanted}|{_PRIMARY}"}

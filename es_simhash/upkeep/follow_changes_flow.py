@@ -267,7 +267,7 @@ class Changes:
         own = {each for each in place.own if first <= each[0] <= end}
         shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
         new = [hit for hit in hits if (hit["_seq_no"], hit["_primary_term"]) not in own]
-        # Where several documents have one number, those shown hide that others are gone; a reading from the start looks.
+        # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
         return Page(new, end, may_lack=first == 0 or end + 1 - first > len(own | shown))
 
     def _call(self, place: Place, judge: Judge, first: int, last: int, size: int) -> Call:

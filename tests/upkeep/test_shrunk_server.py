@@ -1,4 +1,4 @@
-"""Indices that were shrunk, on real servers: in one shard, up to as many documents have one sequence number as it had."""
+"""Indices that were shrunk, on real servers: in one shard, several documents have one sequence number."""
 
 import random
 
@@ -32,7 +32,7 @@ def last(reports):
     ("kind", "shards", "batch"), [("shrink", 1, 1), ("shrink", 2, 3), ("shrink", 1, 500), ("split", 16, 7)]
 )
 def test_follow(server, index, sync_simhash, kind, shards, batch):
-    """Every document gets its fingerprint and its group, however small the pages; a share that is read again is whole."""
+    """Every document gets its fingerprint and its group, however small the pages."""
     source = f"{index}-source"
     sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=12)
     put(server, source, numbered(texts(80)))
