@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Any, TypeAlias
 
 from es_simhash.cli.connect import Connection
@@ -33,9 +33,12 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.checkpoint_flow import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
+from es_simhash.ingest.item import has_fingerprint
 from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
 from es_simhash.record import Record as Plain
+from es_simhash.transport.raw_json import read_json
+from es_simhash.writes.operations import to_operation
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
@@ -47,6 +50,7 @@ _PHRASES = {
     "replaced": "became canonical in place of another",
     "skipped": "skipped",
     "unchanged": "there already",
+    "deleted": "deleted",
     "dropped": "dropped by an ingest pipeline",
     "refused": "refused",
     "unreadable": "unreadable",
@@ -100,6 +104,8 @@ class Tally:
 
     def add(self, record: Record, each: Written) -> None:
         self.last = record
+        if each.action == "written" and record.action is not None and record.action["_op_type"] == "delete":
+            each = replace(each, action="deleted")
         self._actions[each.action] += 1
         self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
         self._sums["contained"] += each.contained_in is not None
@@ -210,13 +216,14 @@ class IngestActions:
         self.given = self.answered = 0
         self.request = Request()
         self._records = records
+        self._lines = self._read()
         self._id_field = id_field
         self._saved = saved
         self._before = before
         self._connection = connection
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for record, action, settled in self._settle(self._read()):
+        for record, action, settled in self._settle(self._lines):
             if self.request.stop is not None:
                 return
             if settled is not None or action is None:
@@ -225,6 +232,15 @@ class IngestActions:
             self.given += 1
             self.waiting.append((record, None))
             yield action
+
+    def pass_unreadable(self, tally: Tally) -> bool:
+        """Count the lines before the first that can be read, so that nothing is made for a file that has none."""
+        for record, action, reason in self._lines:
+            if action is not None:
+                self._lines = chain([(record, action, reason)], self._lines)
+                return True
+            tally.add_unreadable(record, str(reason))
+        return False
 
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
         before, connection = self._before, self._connection
@@ -316,7 +332,10 @@ class IngestRun:
             documents = connection.simhash.with_fingerprints(index, self._actions, **how)
         for number, action in enumerate(documents):
             reason = problems.pop(number, None)
-            is_done = reason is None and target.prefix in action["_source"]
+            operation = to_operation(action)
+            if isinstance(operation.body, str):
+                operation.body = read_json(operation.body)
+            is_done = reason is None and has_fingerprint(operation, target.prefix)
             self._count(Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done), tracker)
         self._count_settled()
 

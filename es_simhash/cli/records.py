@@ -3,110 +3,33 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import json
 import re
-import select
-import sys
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from es_simhash.cli.files import ONE_EACH, STDIN, find_fault, is_broken, open_input, peek
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
 Format = Literal["auto", "jsonl", "csv", "tsv"]
 
-STDIN = "-"
 # In bytes. No server accepts a larger document by default (http.max_content_length).
 LONGEST_LINE = 100 * 1024 * 1024
 LONGEST_ID_BYTES = 512  # the servers' own limit
-_READ_BYTES = 1 << 20
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_PACKED_NAMES = (".gz", ".bz2", ".xz")
 _MAYBE_SURROGATE = re.compile(r"\\u[dD]")
-_BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
-
-
-def decode(data: bytes, name: str) -> str:
-    """Return *data* as text, or raise InvalidInputError that names the place if it is not UTF-8."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        wide = find_wide_encoding(data)
-        what = f"{wide} text, not UTF-8" if wide else f"not UTF-8 text (byte {error.start + 1})"
-        raise InvalidInputError(
-            f"{name} is {what}: convert it, for example with iconv{f' -f {wide}' if wide else ''} -t UTF-8"
-        ) from error
-
-
-def find_wide_encoding(data: bytes) -> str | None:
-    """
-    Return the name that iconv has for the encoding of *data* if that is UTF-16 or UTF-32; else ``None``.
-
-    Examples:
-        >>> find_wide_encoding("a".encode("utf-16")), find_wide_encoding("ab".encode("utf-16-le"))
-        ('UTF-16', 'UTF-16LE')
-    """
-    name = json.detect_encoding(data[:4]).upper()
-    is_wide = any(data[:2]) and not name.startswith("UTF-8")  # NUL bytes alone are a hole in a file
-    return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
-
-
-def read_text(path: str) -> str:
-    """Return the whole text of a file, or of stdin if *path* is ``-``."""
-    if path == STDIN:
-        return decode(sys.stdin.buffer.read(), "stdin")
-    if not Path(path).is_file():
-        raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
-    return decode(Path(path).read_bytes(), path)
-
-
-def piped_text(*subjects: Any) -> str | None:
-    """Return the text that a file or program gives on stdin, if no *subjects* are given; ``None`` for an empty one."""
-    if any(each is not None for each in subjects) or sys.stdin is None or sys.stdin.isatty():
-        return None
-    return read_text(STDIN) or None
-
-
-def read_text_argument(text: str | None, file: str | None) -> str:
-    """Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given."""
-    if file is not None:
-        return read_text(file)
-    return read_text(STDIN) if text == STDIN else text or ""
-
-
-def read_lines() -> Iterator[tuple[int, str] | None]:
-    """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
-    stream = cast("BufferedIOBase", sys.stdin.buffer)
-    number = 0
-    begun: list[bytes] = []
-    while True:
-        if not _is_ready(stream):
-            yield None
-        read = stream.read1(_READ_BYTES)
-        first, *more = read.split(b"\n")
-        begun.append(first)
-        # Each line break ends a line; at the end of the stream so does the end, if anything is left.
-        for rest in more if read else [b""] * any(begun):
-            number += 1
-            yield number, decode(b"".join(begun), f"line {number}").removesuffix("\r")
-            begun = [rest]
-        if not read:
-            return
-
-
-def _is_ready(stream: BufferedIOBase) -> bool:
-    """Return whether a read returns at once. Windows cannot say that of a pipe, and nothing of bytes in memory."""
-    try:
-        return bool(select.select([stream], [], [], 0)[0])
-    except (OSError, ValueError):  # then batches are larger, and a line waits for its answer
-        return True
+# What an action line of _bulk may say, and what of it goes on: conditions and versions are about another index.
+_KINDS = ("index", "create", "update", "delete")
+_PASSED_ON = {"_id": "_id", "routing": "routing", "_routing": "routing", "pipeline": "pipeline"}
+_LEFT_OUT = {
+    *("_index", "_type", "version", "_version", "version_type", "_version_type", "if_seq_no", "if_primary_term"),
+    *("retry_on_conflict", "_retry_on_conflict", "require_alias", "require_data_stream", "dynamic_templates"),
+    *("list_executed_pipelines", "parent", "_parent"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +37,8 @@ class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
     *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1. *value*: the
-    JSON value (an object remembers its text), or the CSV row as a dict.
+    JSON value (an object remembers its text), or the CSV row as a dict. *action*: of a document of a _bulk file, what
+    its action line says, as keys of an action of the bulk helpers.
     """
 
     file: str
@@ -122,6 +46,7 @@ class Record:
     value: Any = None
     reason: str | None = None
     number: int = 0
+    action: Mapping[str, Any] | None = None
 
     @property
     def place(self) -> str:
@@ -152,11 +77,7 @@ class Reader:
         first, line = self._start
         before = sum(Path(name).stat().st_size for name in self._files[:first] if name != STDIN)
         for number, name in enumerate(self._files[first:], first):
-            with ExitStack() as stack:
-                raw = stack.enter_context(_open(name))
-                # The first bytes show gzip, so that it works for stdin and for any name.
-                is_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2)[:2] == b"\x1f\x8b"
-                content: IO[bytes] | gzip.GzipFile = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
+            with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
                 for record in _read(name, content, _format_of(name, self._format), skip=line if number == first else 0):
                     self.position = before + (raw.tell() if can_tell else 0)
@@ -164,51 +85,38 @@ class Reader:
                 self.position = before = before + (raw.tell() if can_tell else 0)
 
 
-@contextmanager
-def _open(name: str) -> Iterator[IO[bytes]]:
-    """
-    Provide a file, or stdin through a new buffer where it has a descriptor.
-    A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
-    error.
-    """
-    if name != STDIN:
-        with Path(name).open("rb") as file:
-            yield file
-        return
-    try:
-        descriptor = sys.stdin.fileno()
-    except (AttributeError, OSError, ValueError):  # a stand-in
-        yield sys.stdin.buffer
-        return
-    # It is not closed: that would wait for the lock.
-    yield open(descriptor, "rb", closefd=False)  # noqa: SIM115
-
-
 def _format_of(name: str, wanted: Format) -> str:
     if wanted != "auto":
         return wanted
-    suffix = Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")
-    return suffix if suffix in _DELIMITERS else "jsonl"
+    path = Path(name.lower())
+    suffix = Path(path.stem if path.suffix in _PACKED_NAMES else path).suffix.removeprefix(".")
+    return suffix if suffix in ("csv", "tsv") else "jsonl"
 
 
-def _read(name: str, content: IO[bytes] | gzip.GzipFile, format_: str, *, skip: int) -> Iterator[Record]:
+def _read(name: str, content: IO[bytes], format_: str, *, skip: int) -> Iterator[Record]:
     lines = _Lines(name, content)
     try:
-        if format_ == "jsonl":
-            yield from _json_lines(lines, skip)
-        else:
+        head = peek(content)
+        if fault := find_fault(head, is_json=format_ == "jsonl"):
+            yield Record(name, 1, reason=f"the file is {fault}")
+        elif format_ != "jsonl":
             # Rows that are left out are read too: one may have several lines, and the first is the header.
-            yield from (each for each in _rows(lines, _DELIMITERS[format_]) if each.line > skip)
-    except _BROKEN_GZIP as error:
-        yield Record(
-            name, lines.number + 1, reason=f"the rest of the file cannot be read: its gzip data are broken ({error})"
-        )
+            yield from (each for each in _rows(lines, head, format_) if each.line > skip)
+        elif _begins_with_action(head):
+            yield from (each for each in _pair(_json_lines(lines, 0)) if each.line > skip)
+        else:
+            yield from _json_lines(lines, skip)
+    except Exception as error:
+        if not is_broken(error):
+            raise
+        reason = f"the rest of the file cannot be read: its compressed data are broken ({error})"
+        yield Record(name, lines.number + 1, reason=reason)
 
 
 class _Lines:
     """The lines of a file as text, with numbers. A line that is too long or not UTF-8 is empty and has a fault."""
 
-    def __init__(self, name: str, content: IO[bytes] | gzip.GzipFile) -> None:
+    def __init__(self, name: str, content: IO[bytes]) -> None:
         self.name = name
         self.number = 0
         self.fault: str | None = None
@@ -218,10 +126,6 @@ class _Lines:
         while data := self._content.readline(LONGEST_LINE + 1):
             self.number += 1
             if self.number == 1:
-                if wide := find_wide_encoding(data):
-                    self.fault = f"{wide}, not UTF-8, so the file is skipped: convert it with iconv -f {wide} -t UTF-8"
-                    yield ""
-                    return
                 data = data.removeprefix(b"\xef\xbb\xbf")
             if len(data) > LONGEST_LINE:
                 while data and not data.endswith(b"\n"):
@@ -269,29 +173,104 @@ def _parse(name: str, number: int, text: str) -> Record:
         return Record(name, number, reason=f"not usable JSON: {error}")
 
 
-def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:
+def _begins_with_action(head: bytes) -> bool:
+    """Return whether the first line that a file begins with is an action line of _bulk."""
+    try:
+        return _read_action(json.loads(head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0])) is not None
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_action(value: Any) -> dict[str, Any] | None:
+    """Return the action that a line of a _bulk file is, with what it says of its document; else ``None``."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    [(kind, said)] = value.items()
+    if kind not in _KINDS or not isinstance(said, dict) or not said.keys() <= _PASSED_ON.keys() | _LEFT_OUT:
+        return None
+    kept = {_PASSED_ON[name]: each for name, each in said.items() if name in _PASSED_ON and each is not None}
+    return {"_op_type": kind, "_index": said.get("_index"), **kept}
+
+
+def _pair(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the documents of a _bulk file, each with its action; what lacks one, or is for a second index, is told."""
+    waiting: tuple[Record, dict[str, Any]] | None = None
+    first_index = None
+
+    def finish(record: Record, action: dict[str, Any]) -> Record:
+        nonlocal first_index
+        index = action.pop("_index")
+        first_index = first_index or index
+        if record.reason is None and index not in (None, first_index):
+            reason = f"it is for index {shorten(index)}, and earlier lines for {shorten(first_index)}: {_APART}"
+            return replace(record, reason=reason)
+        return replace(record, action=action)
+
+    for record in records:
+        action = _read_action(record.value)
+        if action is not None:
+            if waiting:
+                yield replace(waiting[0], reason=_ALONE)
+            waiting = None if action["_op_type"] == "delete" else (record, action)
+            if waiting is None:
+                yield finish(record, action)
+        elif waiting:
+            yield finish(record, waiting[1])
+            waiting = None
+        else:
+            reason = 'in a _bulk file an action such as {"index": {}} stands before a document: add it'
+            yield replace(record, reason=record.reason or reason)
+    if waiting:
+        yield replace(waiting[0], reason=_ALONE)
+
+
+_ALONE = "no document follows this action line of _bulk: add it, or take the line out"
+_APART = "one command writes to one index, so give the lines of each in a file of their own"
+
+
+def _rows(lines: _Lines, head: bytes, format_: str) -> Iterator[Record]:
+    """Yield the rows of CSV, or of TSV, which knows no quotes. Each line that a stray quote takes with it is told."""
     # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
+    names = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
+    # Spreadsheets of many countries write semicolons.
+    delimiter = "\t" if format_ == "tsv" else max(",;\t", key=lambda each: names.count(each.encode()))
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if format_ == "tsv" else csv.QUOTE_MINIMAL
+    header: list[str] = []
+    # In prose a blank follows the comma, and in a number three digits.
+    border = re.compile(f"{delimiter}(?! |(?<=\\d{delimiter})\\d{{3}}(?!\\d))")
+    are_rows: list[bool] = []  # for each line of the row that is read, whether it looks like a row itself
+
+    def read() -> Iterator[str]:
+        for text in lines:
+            are_rows.append(len(header) > 1 and len(border.findall(text)) == len(header) - 1)
+            yield text
+
     # Without strict, a quote that is never closed would make the rest of the file one field.
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
-    header: list[str] | None = None
+    rows = csv.reader(read(), delimiter=delimiter, quoting=quoting, strict=True)
     while True:
+        are_rows.clear()
+        start = lines.number + 1
         try:
             row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            yield Record(lines.name, lines.number, reason=f"not CSV: {error}")
+            yield from _lose(lines, start, f"not CSV: {error}")
             continue
         if fault := lines.take_fault():
             yield Record(lines.name, lines.number, reason=fault)
+            if not header:
+                return
         elif not row:
             continue
-        elif header is None:
+        elif not header:
             header = row
             if reason := _header_fault(header):
                 yield Record(lines.name, lines.number, reason=reason)
                 return
+        elif all(are_rows[1:]) and len(are_rows) > 1:
+            yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
         elif len(row) != len(header):
             reason = f"{len(row)} fields where the header has {len(header)}"
             yield Record(lines.name, lines.number, reason=reason)
@@ -300,44 +279,75 @@ def _rows(lines: _Lines, delimiter: str) -> Iterator[Record]:
             yield Record(lines.name, lines.number, {key: value or None for key, value in zip(header, row, strict=True)})
 
 
+def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Record]:
+    """Yield each line since *start* as one that is lost: by its quotes all are one row."""
+    if lines.number > start:
+        reason += f", and takes lines {start} to {lines.number}: double each quote that belongs to a text"
+    yield Record(lines.name, start, reason=reason)
+    for number in range(start + 1, lines.number + 1):
+        yield Record(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
+
+
 def _header_fault(header: Sequence[str]) -> str | None:
     if not all(name.strip() for name in header):
-        return f"the header {shorten(list(header))} has a column without a name, so the file is skipped"
+        return (
+            f"the header {shorten(list(header))} has a column without a name, so the file is skipped: name it, or "
+            "leave it out (in pandas with to_csv(index=False))"
+        )
     if len(set(header)) < len(header):
-        return f"the header {shorten(list(header))} names a column twice, so the file is skipped"
+        return f"the header {shorten(list(header))} names a column twice, so the file is skipped: name each differently"
     return None
+
+
+def _changes(record: Record) -> bool:
+    return record.action is not None and record.action["_op_type"] in ("delete", "update")
+
+
+def document_of(record: Record) -> Mapping[str, Any]:
+    """Return the document of a line, also of an export with ``_source``; raise InvalidInputError if it has none."""
+    if record.reason is not None:
+        raise InvalidInputError(record.reason)
+    value = record.value
+    if _changes(record):
+        raise InvalidInputError("a delete or an update in a _bulk file, not a document: leave it out")
+    if isinstance(value, list):
+        raise InvalidInputError(f"a list, not a document: {ONE_EACH} (jq -c '.[]' does)")
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{_as_json(value)} is not a document: write a JSON object on each line")
+    if record.action is None and _read_action(value) is not None:
+        raise InvalidInputError(
+            "an action line of _bulk, in a file that does not begin with one: give that in its own file"
+        )
+    hits = value.get("hits")
+    if "took" in value and isinstance(hits, Mapping) and isinstance(hits.get("hits"), list):
+        raise InvalidInputError(f"the answer of a search, not a document: {ONE_EACH} (jq -c '.hits.hits[]' does)")
+    if record.action is None and isinstance(value.get("_source"), Mapping):
+        return value.part("_source") if isinstance(value, JsonObject) else cast("Mapping[str, Any]", value["_source"])
+    return value
 
 
 def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
     """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
-    if record.reason is not None:
-        raise InvalidInputError(record.reason)
-    document = record.value
-    if isinstance(document, list):
-        raise InvalidInputError("a list, not a document: write one document on each line (jq -c '.[]' does)")
-    if not isinstance(document, Mapping):
-        raise InvalidInputError(f"{_as_json(document)} is not a document: write a JSON object on each line")
-    action: dict[str, Any] = {"_op_type": "index"}
-    given: Any = None
-    if isinstance(document.get("_source"), Mapping):
-        given = document.get("_id")
-        if (routing := document.get("_routing")) is not None:
-            action["routing"] = str(routing)
-        document = document.part("_source") if isinstance(document, JsonObject) else document["_source"]
-    elif "_id" in document:
+    document = given = record.value if record.reason is None and _changes(record) else document_of(record)
+    action: dict[str, Any] = {"_op_type": "index", **(record.action or {})}
+    if document is not record.value:
+        action |= {"_id": record.value.get("_id"), "routing": record.value.get("_routing")}
+    elif record.action is None and "_id" in document:
         # No server accepts a field of that name inside a document.
-        given = document["_id"]
+        action["_id"] = document["_id"]
         document = keep_text(document, {key: value for key, value in document.items() if key != "_id"})
-    if id_field is not None:
-        given = _read_field(document, id_field) if id_field != "_id" else given
-        if given is None:
+    kind = action["_op_type"]
+    if id_field is not None and kind in ("index", "create"):
+        if id_field != "_id":
+            action["_id"] = _read_field(given, id_field)
+        if action.get("_id") is None:
             raise InvalidInputError(
                 f"field {shorten(id_field)}, which --id-field names, is missing or null: each document needs one"
             )
-    if given is not None:
-        action["_id"] = _check_id(given)
-    action["_source"] = document
-    return action
+    for name, check in (("_id", _check_id), ("routing", str)):
+        if (value := action.pop(name, None)) is not None:
+            action[name] = check(value)
+    return action if kind == "delete" else {**action, "_source": document}
 
 
 def _as_json(value: Any) -> str:
@@ -354,7 +364,8 @@ def _read_field(document: Any, path: str) -> Any:
 
 def _check_id(given: Any) -> str:
     if isinstance(given, bool) or not isinstance(given, (str, int)):
-        raise InvalidInputError(f"the id {shorten(given)} is neither a string nor a whole number")
+        way = f": pass --id-field '_id.{next(iter(given))}'" if isinstance(given, dict) and len(given) == 1 else ""
+        raise InvalidInputError(f"the id {shorten(given)} is neither a string nor a whole number{way}")
     text = str(given)
     try:
         size = len(text.encode())

@@ -147,6 +147,11 @@ class IngestCheckpoint:
         """Let another run use the file."""
         self._journal.close()
 
+    def remove(self) -> None:
+        """Remove the file, with which nothing was done."""
+        self.close()
+        self._path.unlink()
+
     def _check(self, purpose: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> None:
         for name in sorted(self._purpose.keys() | purpose.keys()):
             if purpose.get(name) != self._purpose.get(name):
@@ -198,7 +203,7 @@ class WrittenBefore:
         for hit in copies:
             source = hit.get("_source") or {}
             # An id from the file may be that of another document.
-            if self._saved.made(hit["_id"]) or self._plain(source) == self._plain(action["_source"]):
+            if self._saved.made(hit["_id"]) or self._plain(source) == self._plain(action.get("_source", {})):
                 return Written(0, hit["_id"], hit["_index"], "unchanged", fingerprinted=self._prefix in source)
         return None
 

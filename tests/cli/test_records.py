@@ -1,15 +1,19 @@
 """Documents from files: every line is a document or is told, and no line costs another."""
 
+import bz2
 import codecs
 import gzip
 import io
 import json
+import lzma
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
 
 from es_simhash.cli import records
-from es_simhash.cli.records import Reader
+from es_simhash.cli.records import Reader, to_action
+from es_simhash.errors import InvalidInputError
 
 
 @pytest.fixture
@@ -107,10 +111,12 @@ def test_tsv_and_formats_by_option(read):
     [
         (b"a,b\n1\n1,2,3\n4,5\n", ["1 fields where the header has 2", "3 fields where the header has 2", None]),
         (b'a,b\n"1" x,2\n4,5\n', ["not CSV", None]),
-        (b'a,b\n4,5\n"never closed,2\n4,5\n', [None, "not CSV"]),
+        (b'a,b\n4,5\n"never closed,2\n4,5\n', [None, "takes lines 3 to 4", "begins in line 3"]),
         (b"a,b\n\xff,2\n4,5\n", ["not UTF-8", None]),
         (b"a,a\n1,2\n", ["names a column twice"]),
         (b"a,\n1,2\n", ["a column without a name"]),
+        (b",a\n0,2\n", ["to_csv(index=False)"]),
+        (b"a\xc4,b\n1,2\n", ["not UTF-8"]),  # no row takes the place of a header that cannot be read
     ],
 )
 def test_broken_csv_is_told(read, content, reasons):
@@ -119,6 +125,170 @@ def test_broken_csv_is_told(read, content, reasons):
     assert len(found) == len(reasons)
     for record, reason in zip(found, reasons, strict=True):
         assert (record.reason is None) if reason is None else (reason in record.reason)
+
+
+TRAM = """\
+id{0}body
+1{0}"Nobody saw the second tram, the driver said
+2{0}The harbour office moved its counter
+3{0}Tram nine stops
+4{0}we will see"
+5{0}The market hall has a clock""".splitlines()
+
+
+@pytest.mark.parametrize("quote", ['"', ""], ids=["both ends", "one end"])
+def test_no_cell_of_tsv_takes_rows_with_it(read, quote):
+    """TSV knows no quotes: what begins with one is a text that begins with one."""
+    lines = [line.format("\t").replace('see"', f"see{quote}") for line in TRAM]
+    found = read("\n".join(lines).encode(), name="x.tsv")
+    assert [(each.value["id"], each.reason) for each in found] == [(str(n), None) for n in range(1, 6)]
+    assert found[0].value["body"].startswith('"Nobody saw')
+
+
+@pytest.mark.parametrize(
+    ("last", "lost"), [('see"', [2, 3, 4, 5]), ("see", [2, 3, 4, 5, 6]), ('see" he said', [2, 3, 4, 5])]
+)
+def test_rows_that_a_quote_takes_are_lost_as_rows(read, last, lost):
+    """Each line is told, the first with all of them; where the quote closes, the rest is read."""
+    content = "\n".join(line.format(";").replace('see"', last) for line in TRAM).encode()
+    found = read(content, name="x.csv")
+    assert [each.line for each in found if each.reason] == lost
+    assert f"takes lines 2 to {lost[-1]}" in found[0].reason
+    assert all("begins in line 2" in each.reason for each in found[1 : len(lost)])
+    assert [each.value["id"] for each in found if each.reason is None] == ["5"][: 6 - lost[-1]]
+
+
+@pytest.mark.parametrize(
+    "cell", ["roses are red, \nviolets, blue", "the price:\n1,000 EUR", "one\n\ntwo", "a poem\nof two lines"]
+)
+def test_a_cell_of_several_lines_is_a_text(read, cell):
+    """Prose has a blank after a comma, and numbers have three digits: neither looks like rows."""
+    [first, second] = read(f'id,body\n1,"{cell}"\n2,x\n'.encode(), name="x.csv")
+    assert (first.value, second.value) == ({"id": "1", "body": cell}, {"id": "2", "body": "x"})
+
+
+def test_quoted_tsv_is_read_as_csv(read):
+    """Semicolons and tabs are delimiters where the header has more of them than commas."""
+    assert read(b'a\tb\n"1 ""x"""\t2\n', name="x.tsv", format="csv")[0].value == {"a": '1 "x"', "b": "2"}
+    assert read(b"id;url;title, short\n1;;a,b\n", name="x.csv")[0].value["title, short"] == "a,b"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_files_are_read_by_their_bytes(read, pack):
+    """The name says only whether the content is a table; a cut file gives what came before the cut."""
+    content = "".join(f'{{"n": {n}, "x": "{n * 7919 % 9973}"}}\n' for n in range(20_000)).encode()
+    whole = read(pack(content), name="file.data")
+    assert [each.value["n"] for each in whole] == list(range(20_000))
+    *_, last = read(pack(content)[:-20])
+    assert "the rest of the file cannot be read" in last.reason
+    assert read(pack(b"a,b\n1,2\n"), name="x.csv.xz")[0].value == {"a": "1", "b": "2"}
+
+
+HARBOUR = "id,正文\n1,港务局周一早上把柜台搬到了二楼。\n2,港务局\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (HARBOUR.encode("gb18030"), "iconv -f GB18030"),
+        (HARBOUR.replace("正文", "body").encode("gb18030"), "iconv -f GB18030"),
+        ("id,caf\xe9\n1,2\n".encode("latin-1"), "iconv -f CP1252"),
+        (b"\x28\xb5\x2f\xfd" + bytes(range(256)), "zstd -d"),
+        (b"PK\x03\x04" + bytes(range(256)), "Excel"),
+        (b'[{"id": 1},\n{"id": 2}]\n', "jq -c '.[]'"),
+        (b"[\n  {\n" + b'    "id": 1\n  }\n]\n', "jq -c '.[]'"),
+        (b"[" + b'{"id": 1},' * 100_000 + b"{}]", "jq -c '.[]'"),
+        (b'{\n  "id": 1,\n  "body": "x"\n}\n{\n  "id": 2\n}\n', "jq -c '.'"),
+        (b'{\n  "took": 1,\n  "hits": {\n "hits": []\n}\n}\n', "jq -c '.hits.hits[]'"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_once(read, content, said):
+    """One sentence, not one for each line, and it says what makes the file readable."""
+    [record] = read(content, name="x.csv" if b"," in content[:3] else "x.jsonl")
+    assert said in record.reason
+
+
+def test_an_array_is_not_read_to_be_refused(tmp_path):
+    """A hundred times what is read ahead costs no memory."""
+    path = tmp_path / "x.jsonl"
+    with path.open("wb") as file:
+        file.write(b'[{"id": 1},' + b'{"id": 2},' * 10_000)
+        file.truncate(1 << 33)  # a hole
+    tracemalloc.start()
+    [record] = Reader([str(path)])
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    assert "jq" in record.reason
+
+
+def actions(read, content):
+    """Return the actions of a file, and why lines are none."""
+    found = []
+    for each in read(content):
+        try:
+            found.append(to_action(each, None))
+        except InvalidInputError as error:
+            found.append(f"{each.line}: {error}")
+    return found
+
+
+def test_a_bulk_file_is_its_pairs(read):
+    """Ids and routing stay, numbers keep their digits, and what the index of a line is called does not matter."""
+    first, *rest = actions(
+        read,
+        b'{"index": {"_index": "a", "_type": "_doc", "_id": 0, "version": 3}}\n{"n": 1.10}\n\n'
+        b'{"create": {"_id": "2", "routing": 5}}\n{"n": 2}\n{"index": {}}\n{"n": 3}\n'
+        b'{"update": {"_id": "2"}}\n{"doc": {"n": 4}}\n{"delete": {"_id": "3", "_index": "a"}}\n',
+    )
+    assert first["_source"].to_json() == '{"n": 1.10}'
+    assert (first["_op_type"], first["_id"]) == ("index", "0")
+    assert rest == [
+        {"_op_type": "create", "_id": "2", "routing": "5", "_source": {"n": 2}},
+        {"_op_type": "index", "_source": {"n": 3}},
+        {"_op_type": "update", "_id": "2", "_source": {"doc": {"n": 4}}},
+        {"_op_type": "delete", "_id": "3"},
+    ]
+
+
+def test_a_bulk_line_without_its_partner_is_told(read):
+    """No line costs another, and no action becomes a document."""
+    found = actions(
+        read,
+        b'{"index": {"_id": "1"}}\n{"index": {"_id": "2"}}\n{"n": 2}\n{"n": 3}\nbroken\n{"index": {"_id": "4"}}\n'
+        b'{broken\n{"index": {"_index": "a", "_id": "5"}}\n{"n": 5}\n{"index": {"_index": "b", "_id": "6"}}\n{"n": 6}\n'
+        b'{"index": {"_id": "7"}}\n',
+    )
+    assert [each["_id"] for each in found if isinstance(each, dict)] == ["2", "5"]
+    told = ["no document follows", "stands before a document", "not JSON", "not JSON", "for index 'b'", "no document"]
+    lines = [each for each in found if isinstance(each, str)]
+    assert [int(each.partition(":")[0]) for each in lines] == [1, 4, 5, 7, 11, 12]
+    assert all(word in each for word, each in zip(told, lines, strict=True))
+
+
+def test_a_bulk_file_is_gone_on_with_in_the_middle(tmp_path):
+    """A run that goes on after a line reads the pairs as they are."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"index": {"_id": "1"}}\n{"n": 1}\n{"index": {"_id": "2"}}\n{"n": 2}\n')
+    [record] = Reader([str(path)], start=(0, 2))
+    assert to_action(record, None) == {"_op_type": "index", "_id": "2", "_source": {"n": 2}}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"took": 3, "hits": {"total": 1, "hits": [{"_id": "1", "_source": {}}]}}', "jq -c '.hits.hits[]'"),
+        (b'{"n": 1}\n{"index": {"_id": "1"}}', "action line of _bulk"),
+        (b'{"_id": {"$oid": "65f0"}, "n": 1}', "--id-field '_id.$oid'"),
+    ],
+)
+def test_what_is_no_document_is_told_with_its_remedy(read, line, said):
+    assert said in actions(read, line)[-1]
+
+
+def test_an_id_may_be_a_part_of_id(read):
+    """Exports of MongoDB have such ids."""
+    [record] = read(b'{"_id": {"$oid": "65f0"}, "n": 1}\n')
+    assert to_action(record, "_id.$oid") == {"_op_type": "index", "_id": "65f0", "_source": {"n": 1}}
 
 
 def test_a_long_csv_cell_is_no_problem(read):

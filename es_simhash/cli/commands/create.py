@@ -10,6 +10,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.files import read_text
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import (
     count,
@@ -23,7 +24,6 @@ from es_simhash.cli.output import (
     to_json,
 )
 from es_simhash.cli.parameter_types import INPUT_FILE, JSON
-from es_simhash.cli.records import read_text
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme

@@ -12,10 +12,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.files import STDIN, read_text
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, show
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
-from es_simhash.cli.records import STDIN, Reader, read_text
+from es_simhash.cli.records import Reader, document_of, to_action
 from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
@@ -107,11 +108,12 @@ def command(
 
 def _rows(path: str) -> Iterator[Any]:
     for record in Reader([path]):
-        if record.reason is not None:
-            raise InvalidInputError(f"{record.place}: {record.reason}")
-        if not isinstance(record.value, dict):
-            raise InvalidInputError(f"{record.place}: neither a JSON object nor a row of a table with a header")
-        yield record.value
+        try:
+            document = document_of(record)
+            id_ = to_action(record, None).get("_id")  # of an export, or of a _bulk file
+        except InvalidInputError as failure:
+            raise InvalidInputError(f"{record.place}: {failure}") from failure
+        yield document if id_ is None else {"id": id_, **document}
 
 
 def _show(figures: dict[str, Any]) -> None:

@@ -12,11 +12,12 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import describe, kind_of
+from es_simhash.cli.files import piped_text, read_text_argument
 from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, measures
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
-from es_simhash.cli.records import Reader, Record, piped_text, read_text_argument
+from es_simhash.cli.records import Reader, Record, document_of
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
@@ -143,7 +144,7 @@ def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[
     "many",
     metavar="FILE",
     type=INPUT_FILE,
-    help="Search for each line: JSON Lines of texts or documents, or CSV, plain or .gz. Prints JSON Lines.",
+    help="Search for each line: of files as for ingest, or JSON strings. Prints JSON Lines.",
 )
 @options.text_field
 @options.max_distance
@@ -276,14 +277,10 @@ def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]
 
 def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInputError:
     """Return the text of a line, or why it has none. The text of a document without text is empty."""
-    if record.reason is not None:
-        return InvalidInputError(record.reason)
-    if isinstance(record.value, str):
+    if record.reason is None and isinstance(record.value, str):
         return record.value
-    if not isinstance(record.value, Mapping):
-        return InvalidInputError("neither a text nor a document: write a JSON string or object on each line")
     try:
-        return read_document(record.value, text_fields) or ""
+        return read_document(document_of(record), text_fields) or ""
     except InvalidInputError as failure:
         return failure
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeAlias
 
 import click
 
 from es_simhash.cli import options
+from es_simhash.cli.files import STDIN, read_lines, read_text
 from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
-from es_simhash.cli.records import STDIN, Format, Reader, Record, read_lines, read_text
+from es_simhash.cli.records import Format, Reader, document_of
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import (
@@ -230,24 +232,15 @@ def _texts(reader: Reader, names: Sequence[str], limit: int) -> list[str]:
     texts: list[str] = []
     left = _MOST_CHARACTERS
     for record in islice(reader, limit):
-        if (text := _text(record, names)) is not None:
+        text = None
+        with suppress(InvalidInputError):
+            text = read_document(document_of(record), names)
+        if text is not None:
             texts.append(text)
             left -= len(text)
         if left <= 0:
             break
     return texts
-
-
-def _text(record: Record, names: Sequence[str]) -> str | None:
-    document: Any = record.value
-    if isinstance(document, Mapping) and isinstance(document.get("_source"), Mapping):
-        document = document["_source"]
-    if not isinstance(document, Mapping):
-        return None
-    try:
-        return read_document(document, names)
-    except InvalidInputError:
-        return None
 
 
 def _measure(scheme: Scheme, texts: Sequence[str], seconds: float, documents: int) -> dict[str, Any]:

@@ -13,12 +13,13 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
+from es_simhash.cli.files import STDIN
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
-from es_simhash.cli.records import STDIN, Format, Reader, to_action
+from es_simhash.cli.records import Format, Reader, document_of
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
@@ -118,8 +119,10 @@ def command(
     """
     Write the documents of FILE... to INDEX with their fingerprints.
 
-    A file holds JSON Lines, or CSV or TSV with a header, plain or gzip, in UTF-8; - is stdin. A line may also be an
-    export with _id and _source. A JSON line is sent as it is, with the fingerprint put in, so that no number is
+    A file holds JSON Lines, or CSV or TSV with a header, in UTF-8, plain or as gzip, bzip2 or xz; - is stdin. A line
+    may also be an export with _id and _source. A file for _bulk, whose first line is an action, is carried out: index,
+    create, update and delete, with id, routing and pipeline, but to INDEX, whatever index it names. TSV knows no
+    quotes; --format csv reads them. A JSON line is sent as it is, with the fingerprint put in, so that no number is
     rewritten. Lines that cannot be read, and documents that the server refuses, do not stop the others: the
     command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
@@ -165,17 +168,20 @@ def command(
         tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
         tally.resume(start.counts)
         is_new = create and not connection.client.indices.exists(index=index)
+        end = None if limit is None else skip + limit
+        actions = IngestActions(islice(reader, skip, end), id_field, saved, before, connection)
+        if not actions.pass_unreadable(tally):
+            return _say_unreadable(index, tally, saved, is_new=is_new, as_json=as_json)
         if is_new:
-            _check_text_field(files, format_, text_field, skip, None if limit is None else skip + limit)
-            new: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "passages": bool(passages)}
-            made = connection.simhash.create_index(index, dry_run=dry_run, **new)
+            _check_text_field(files, format_, text_field, skip, end)
+            made = connection.simhash.create_index(
+                index, text_field=text_field, max_distance=max_distance, passages=bool(passages), dry_run=dry_run
+            )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
             saved.record_index(connection.run(read_identity(index)))
         if start.lines:
             note(f"going on after {count(start.lines, 'line')}")
-        end = None if limit is None else skip + limit
-        actions = IngestActions(islice(reader, skip, end), id_field, saved, before, connection)
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
@@ -194,6 +200,16 @@ def _repair(index: str, text_field: Sequence[str]) -> str:
     add = say_command("create", index, "--existing", "--text-field", "FIELD", "--yes")
     fill = say_command("backfill", index, "--group")
     return f"if the texts are not in {', '.join(text_field)} but in another FIELD, run {add} && {fill}"
+
+
+def _say_unreadable(index: str, tally: Tally, saved: IngestCheckpoint | None, *, is_new: bool, as_json: bool) -> int:
+    """Say that no line can be read; leave nothing, such as a rule or a checkpoint, that would refuse the next try."""
+    if saved is not None and saved.is_new:
+        saved.remove()
+    if is_new:
+        note(f"no line can be read, so {index} was not created")
+    tally.show(index, 0.0, as_json=as_json)
+    return 1 if tally.failed else 0
 
 
 def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
@@ -221,7 +237,7 @@ def _check_text_field(
     for record in islice(Reader(files, format=format_), skip, end):
         lines += 1
         with suppress(InvalidInputError):
-            found = to_action(record, None)["_source"]
+            found = document_of(record)
             if not wanted.isdisjoint(found):
                 return
             names |= dict.fromkeys(found) if lines <= FIRST else {}

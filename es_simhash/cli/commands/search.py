@@ -10,10 +10,10 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.files import read_text
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
-from es_simhash.cli.records import read_text
 from es_simhash.cli.stopping import this_command
 from es_simhash.cli.tables import on_one_line, print_table
 from es_simhash.errors import InvalidInputError

@@ -1,0 +1,200 @@
+"""Files and stdin as bytes, unpacked, and as whole texts; what cannot be read is told, with its remedy."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import select
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO, Any, cast
+
+from es_simhash.errors import InvalidInputError, shorten
+
+STDIN = "-"
+_READ_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16
+ONE_EACH = "write one document on each line"
+
+_PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_OTHERS = {
+    b"\x28\xb5\x2f\xfd": "zstd data: unpack it first, with zstd -d",
+    b"PK\x03\x04": "a zip archive or an Excel file: unpack it, or save the sheet as CSV in UTF-8",
+    b"PAR1": "a Parquet file: write it as JSON Lines first",
+}
+
+
+def is_broken(error: Exception) -> bool:
+    """Return whether *error* came from damaged or cut packed data; an OSError of the system has an ``errno``."""
+    return isinstance(error, (EOFError, zlib.error, lzma.LZMAError)) or (
+        isinstance(error, OSError) and error.errno is None
+    )
+
+
+def find_wide_encoding(data: bytes) -> str | None:
+    """
+    Return the name that iconv has for the encoding of *data* if that is UTF-16 or UTF-32; else ``None``.
+
+    Examples:
+        >>> find_wide_encoding("a".encode("utf-16")), find_wide_encoding("ab".encode("utf-16-le"))
+        ('UTF-16', 'UTF-16LE')
+    """
+    name = json.detect_encoding(data[:4]).upper()
+    is_wide = any(data[:2]) and not name.startswith("UTF-8")  # NUL bytes alone are a hole in a file
+    return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_utf8(data: bytes, place: str = "") -> str:
+    """Return what *data* is, whole lines, and what makes it UTF-8: Excel writes one of two encodings."""
+    if wide := find_wide_encoding(data):
+        return f"{wide} text, not UTF-8: convert it with iconv -f {wide} -t UTF-8"
+    guess = "GB18030" if _decodes(data, "gb18030") else "CP1252"
+    return f"not UTF-8 text{place}: convert it, for example with iconv -f {guess} -t UTF-8"
+
+
+def _find_other(head: bytes) -> str | None:
+    return next((said for magic, said in _OTHERS.items() if head.startswith(magic)), None)
+
+
+def find_fault(head: bytes, *, is_json: bool) -> str | None:
+    """Return why no line can be read of a file that begins with *head*, and what to do; ``None`` if some may be."""
+    if other := _find_other(head):
+        return other
+    if find_wide_encoding(head):
+        return _not_utf8(head)
+    *lines, rest = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = lines or [rest]
+    broken = [line for line in lines if not _decodes(line, "utf-8")]
+    is_other = 2 * len(broken) > len(lines) and all(line.isascii() or line in broken for line in lines)
+    # A header without a meaning leaves none to the rows.
+    if broken and (is_other or (not is_json and lines[0] in broken)):
+        return _not_utf8(b"\n".join(lines))
+    return _find_json_fault(head.lstrip(b"\xef\xbb\xbf \t\r\n")) if is_json else None
+
+
+def _find_json_fault(head: bytes) -> str | None:
+    """Tell JSON of several lines. A line that is JSON by itself is judged by itself, as one that was cut is."""
+    first, line_break, _ = head.partition(b"\n")
+    first = first.rstrip()
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        if first[:1] == b"[":
+            return f"a JSON array: {ONE_EACH} (jq -c '.[]' does)"
+        if line_break and first[:1] == b"{" and first[-1:] in (b"{", b"[", b","):
+            each = ".hits.hits[]" if b'"took"' in head and b'"hits"' in head else "."
+            return f"JSON with line breaks in a document: {ONE_EACH} (jq -c '{each}' does)"
+    return None
+
+
+def peek(file: IO[bytes]) -> bytes:
+    """Return what *file* begins with, at least one byte if it has any, and leave it there."""
+    return cast("io.BufferedReader", file).peek(_HEAD_BYTES)
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Provide a file, or stdin: as it is stored, and unpacked; the first bytes show how, whatever the name."""
+    with ExitStack() as stack:
+        raw = stack.enter_context(_open(name))
+        head = peek(raw)
+        unpack = next((each for magic, each in _PACKED.items() if head.startswith(magic)), None)
+        yield raw, stack.enter_context(unpack(raw)) if unpack else raw
+
+
+@contextmanager
+def _open(name: str) -> Iterator[IO[bytes]]:
+    """
+    Provide a file, or stdin through a new buffer where it has a descriptor.
+    A thread that waits for input holds the lock of its buffer; were that ``sys.stdin``, Python would end with a fatal
+    error.
+    """
+    if name != STDIN:
+        with Path(name).open("rb", buffering=_HEAD_BYTES) as file:
+            yield file
+        return
+    try:
+        descriptor = sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):  # a stand-in
+        stream = sys.stdin.buffer
+        yield stream if hasattr(stream, "peek") else cast("IO[bytes]", io.BufferedReader(cast("Any", stream)))
+        return
+    # It is not closed: that would wait for the lock.
+    yield open(descriptor, "rb", buffering=_HEAD_BYTES, closefd=False)  # noqa: SIM115
+
+
+def decode(data: bytes, name: str) -> str:
+    """Return *data* as text, or raise InvalidInputError that says what it is and what to do."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        is_packed = any(map(data.startswith, _PACKED))
+        packed = "compressed: unpack it first, as with zcat" if is_packed else _find_other(data)
+        what = packed or _not_utf8(data, f" (byte {error.start + 1})")
+        raise InvalidInputError(f"{name} is {what}") from error
+
+
+def read_text(path: str) -> str:
+    """Return the whole text of a file, or of stdin if *path* is ``-``."""
+    if path == STDIN:
+        return decode(sys.stdin.buffer.read(), "stdin")
+    if not Path(path).is_file():
+        raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
+    return decode(Path(path).read_bytes(), path)
+
+
+def piped_text(*subjects: Any) -> str | None:
+    """Return the text that a file or program gives on stdin, if no *subjects* are given; ``None`` for an empty one."""
+    if any(each is not None for each in subjects) or sys.stdin is None or sys.stdin.isatty():
+        return None
+    return read_text(STDIN) or None
+
+
+def read_text_argument(text: str | None, file: str | None) -> str:
+    """Return *text*, which may be ``-`` for stdin, or the text of *file* if that is given."""
+    if file is not None:
+        return read_text(file)
+    return read_text(STDIN) if text == STDIN else text or ""
+
+
+def read_lines() -> Iterator[tuple[int, str] | None]:
+    """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
+    stream = cast("BufferedIOBase", sys.stdin.buffer)
+    number = 0
+    begun: list[bytes] = []
+    while True:
+        if not _is_ready(stream):
+            yield None
+        read = stream.read1(_READ_BYTES)
+        first, *more = read.split(b"\n")
+        begun.append(first)
+        # Each line break ends a line; at the end of the stream so does the end, if anything is left.
+        for rest in more if read else [b""] * any(begun):
+            number += 1
+            yield number, decode(b"".join(begun), f"line {number}").removesuffix("\r")
+            begun = [rest]
+        if not read:
+            return
+
+
+def _is_ready(stream: BufferedIOBase) -> bool:
+    """Return whether a read returns at once. Windows cannot say that of a pipe, and nothing of bytes in memory."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (OSError, ValueError):  # then batches are larger, and a line waits for its answer
+        return True
