@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import fingerprints, get_scheme, hamming_distance
+from es_simhash.hashing import fingerprints, get_scheme, hamming_distances
 from es_simhash.record import Record
 from es_simhash.texts.measures import Preset, TextMeasure, get_preset
 
@@ -136,15 +136,20 @@ def distinct_texts(
 
     by_position = dict(zip(order, found, strict=True))
 
-    def is_near(first: int, second: int) -> bool:
-        a, b = by_position[first], by_position[second]
-        if a is None or b is None or hamming_distance(a, b) > chosen.max_distance:
-            return False
-        return store.measure.compare(*store.measure.prepare([every[first], every[second]])).similarity >= (
-            chosen.similarity
+    def find_near(position: int, others: Sequence[int]) -> int | None:
+        """Return the first of *others* that is a near-duplicate of the text at *position*."""
+        own = by_position[position]
+        some = [each for each in others if by_position[each] is not None] if own is not None else []
+        close = (
+            hamming_distances(own, np.array([by_position[each] for each in some], np.uint64)) if some else np.empty(0)
         )
+        for number in np.flatnonzero(close <= chosen.max_distance).tolist():
+            pair = store.measure.prepare([every[position], every[some[number]]])
+            if store.measure.compare(*pair).similarity >= chosen.similarity:
+                return some[number]
+        return None
 
-    shares = _drop_contained(every, stands_for, bound, is_near) if bound is not None else {}
+    shares = {} if bound is None else _drop_contained(every, order, stands_for, bound, find_near)
     return _result(every, stands_for, shares, store.measure)
 
 
@@ -163,35 +168,42 @@ def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
 
 
 def _drop_contained(
-    texts: Sequence[str], stands_for: NDArray[np.int64], bound: float, is_near: Callable[[int, int], bool]
+    texts: Sequence[str],
+    order: Sequence[int],
+    stands_for: NDArray[np.int64],
+    bound: float,
+    find_near: Callable[[int, Sequence[int]], int | None],
 ) -> dict[int, float]:
     """
     Let texts that others contain go too; return their shares, by position.
-    What such a text stood for goes where the same text contains it, or stays: the first of those that are near.
+    What such a text stood for, in *order*, goes to the first that stays and is near, or stays until it is compared with
+    all that stay. This ends: of the texts that ever stay the longest never goes, so the next one goes at most once, ...
     """
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.hashing.winnowing import passage_terms  # noqa: PLC0415 -- loads numpy
-    from es_simhash.passages.contained import ContainmentMeasure, find_containers_among  # noqa: PLC0415
+    from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415
 
-    kept = np.flatnonzero(stands_for == np.arange(len(texts))).tolist()
-    some = [texts[each] for each in kept]
-    found = find_containers_among(some, passage_terms(some), bound, allows=lambda *_: True)
-    shares = {kept[number]: share for number, (_, share) in found.items()}
-    measure = ContainmentMeasure()
-    for number, (container, _) in found.items():
-        dropped, stays = kept[number], kept[container]
-        freed: list[int] = []
-        for member in np.flatnonzero(stands_for == dropped).tolist():
-            share = shares[dropped]
-            if member != dropped:
-                share = measure.compare(*measure.prepare([texts[member], texts[stays]]), bound=bound).similarity
-            if share >= bound:
-                stands_for[member], shares[member] = stays, share
-            else:
-                stands_for[member] = next((each for each in freed if is_near(each, member)), member)
-                freed += [member] if stands_for[member] == member else []
-    return shares
+    terms: dict[int, Sequence[str]] = {}
+    shares: dict[int, float] = {}
+    while True:
+        kept = np.flatnonzero(stands_for == np.arange(len(texts))).tolist()
+        fresh = [each for each in kept if each not in terms]
+        terms.update(zip(fresh, passage_terms([texts[each] for each in fresh]), strict=True))
+        some, their_terms = [texts[each] for each in kept], [terms[each] for each in kept]
+        found = find_containers_among(some, their_terms, bound, allows=lambda *_: True)
+        if not found:
+            return shares
+        for number, (container, share) in found.items():
+            stands_for[kept[number]], shares[kept[number]] = kept[container], share
+        is_kept = stands_for == np.arange(len(texts))
+        staying = [each for each in order if is_kept[each]]
+        for freed in [each for each in order if not is_kept[stands_for[each]]]:
+            shares.pop(freed, None)
+            near = find_near(freed, staying)
+            stands_for[freed] = freed if near is None else near
+            if near is None:
+                staying.append(freed)
 
 
 def _result(

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError, distinct_texts, fingerprint, hamming_distance
 from es_simhash.texts.measures import PRESETS, TextMeasure
+from tests.passages.test_contained_property import PARTS, contains, shingles_of, words
 from tests.servers.support import texts
 
 ARTICLE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
@@ -18,6 +19,11 @@ def near(first, second, preset):
     if a is None or b is None or hamming_distance(a, b) > preset.max_distance:
         return False
     return measure.compare(*measure.prepare([first, second])).similarity >= preset.similarity
+
+
+def size(text):
+    """By what a text is longer than another."""
+    return len(shingles_of(text)), len(text)
 
 
 def kept_by_reading(every, preset, order):
@@ -73,6 +79,41 @@ def test_what_a_contained_text_stood_for():
     found = distinct_texts([inner, more, outer, more.upper()], preset="similar", contained=0.95)
     assert found.kept == (1, 2)
     assert [(group.kept, [each.position for each in group.dropped]) for group in found.groups] == [(1, [3]), (2, [0])]
+
+
+CORE = words(7, 30)
+VARIANTS = (CORE, [*CORE, *words(8, 5)], [*CORE[:14], "other", *CORE[15:]], PARTS[0])
+AROUND = (([], []), (PARTS[1], PARTS[2]), (PARTS[3], PARTS[4]), ([], PARTS[2]))
+
+
+@st.composite
+def overlapping(draw):
+    """Draw a text: near to others, inside others, or both."""
+    (before, after), core = draw(st.sampled_from(AROUND)), draw(st.sampled_from(VARIANTS))
+    return " ".join([*before, *core, *after])
+
+
+@given(
+    st.lists(overlapping(), min_size=2, max_size=8),
+    st.sampled_from(("near", "similar")),
+    st.sampled_from(("first", "longest")),
+)
+def test_what_stays_is_neither_near_nor_contained(every, name, keep):
+    """Of all that stay; and what goes is near the one that stays for it, or stands in it."""
+    found = distinct_texts(every, preset=name, keep=keep, contained=0.95)
+    for kept in found.kept:
+        for other in found.kept:
+            if kept != other:
+                assert not near(every[kept], every[other], PRESETS[name])
+                assert size(every[kept]) > size(every[other]) or not contains(every[kept], every[other])
+    for group in found.groups:
+        for each in group.dropped:
+            if each.contained is None:
+                assert near(every[group.kept], every[each.position], PRESETS[name])
+            else:
+                assert contains(every[each.position], every[group.kept])
+    members = [*found.kept, *(each.position for group in found.groups for each in group.dropped)]
+    assert sorted(members) == list(range(len(every)))
 
 
 def test_chinese():
