@@ -40,7 +40,8 @@ faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many r
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
 
 estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, and compare with a model
-	ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
+	ES_SIMHASH_TEST_HEAP=$${ES_SIMHASH_TEST_HEAP:-2g} \
+	  ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
 
 fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

@@ -138,11 +138,10 @@ def distinct_texts(
 
     def find_near(position: int, others: Sequence[int]) -> int | None:
         """Return the first of *others* that is a near-duplicate of the text at *position*."""
-        own = by_position[position]
-        some = [each for each in others if by_position[each] is not None] if own is not None else []
-        close = (
-            hamming_distances(own, np.array([by_position[each] for each in some], np.uint64)) if some else np.empty(0)
-        )
+        own, some = by_position[position], [each for each in others if by_position[each] is not None]
+        if own is None or not some:
+            return None
+        close = hamming_distances(own, np.array([by_position[each] for each in some], np.uint64))
         for number in np.flatnonzero(close <= chosen.max_distance).tolist():
             pair = store.measure.prepare([every[position], every[some[number]]])
             if store.measure.compare(*pair).similarity >= chosen.similarity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -295,7 +294,7 @@ class _Reader:
         self._resolved = resolved
         self._options = options
         self._limits = options.limits()
-        self._canonicals: Counter[str] = Counter()
+        self._canonicals: dict[str, set[Key]] = {}
         self._measure = self._limits.measure.after(agree(resolved, context).scheme)
         self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
         clauses = check_filter(options.filter) or [self._is_duplicate]
@@ -325,22 +324,23 @@ class _Reader:
         """Emit the groups *names*, as far as they are large enough."""
         found = yield from self._read(names)
         groups = [
-            Group(name, tuple(sorted(members, key=lambda each: (each.id != name, *each.order))))
+            Group(name, tuple(sorted(members, key=lambda each: (each.key not in self._canonicals[name], *each.order))))
             for name, members in found.items()
             if members
         ]
         if self._limits.similarity is not None:
             groups = yield from self._compare(groups, self._limits.similarity)
-        contained = (yield from self._read_contained(names)) if self._options.contained else {}
+        ids = [group.members[0].id for group in groups]
+        contained = (yield from self._read_contained(ids)) if self._options.contained else {}
         for group in groups:
             canonical, *others = group.members
             kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
             if len(kept) >= self._options.min_size:
-                others_there = contained.get(group.id, ()) if self._options.contained else None
-                yield Emit(Group(group.id, kept, others_there, max(1, self._canonicals[group.id])))
+                others_there = contained.get(canonical.id, ()) if self._options.contained else None
+                yield Emit(Group(group.id, kept, others_there, max(1, len(self._canonicals[group.id]))))
 
-    def _read_contained(self, names: list[str]) -> Flow[dict[str, tuple[Key, ...]]]:
-        """Return the documents that are tagged as contained in those whose ids are *names*."""
+    def _read_contained(self, ids: list[str]) -> Flow[dict[str, tuple[Key, ...]]]:
+        """Return the documents that are tagged as contained in those with *ids*."""
         field = self._fields.contained_in
         found: dict[str, list[Key]] = {}
 
@@ -348,14 +348,14 @@ class _Reader:
             for hit in hits:
                 found.setdefault(hit["fields"][field][0], []).append(document_key(hit))
 
-        body = {"query": {"terms": {field: names}}, "docvalue_fields": [field], "_source": False}
+        body = {"query": {"terms": {field: ids}}, "docvalue_fields": [field], "_source": False}
         check_whole((yield from read_each(self._index, body, note, page=PAGE)))
         return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
 
     def _read(self, names: list[str]) -> Flow[dict[str, list[NearDup]]]:
         fields = self._fields
         members: dict[str, list[NearDup]] = {name: [] for name in names}
-        self._canonicals.clear()
+        self._canonicals = {name: set() for name in names}
         source = check_source(self._options.source)
 
         def note(hits: Hits) -> None:
@@ -371,7 +371,8 @@ class _Reader:
                         routing=hit.get("_routing"),
                     )
                     members[own[fields.group][0]].append(each)
-                    self._canonicals[own[fields.group][0]] += fields.duplicate_of not in own
+                    if fields.duplicate_of not in own:
+                        self._canonicals[own[fields.group][0]].add(each.key)
 
         body = {
             "query": {"terms": {fields.group: names}},

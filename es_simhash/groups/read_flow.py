@@ -16,7 +16,7 @@ from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, read_hit, read_text
+from es_simhash.mapping.fields import Fields, full_name, read_hit, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
 from es_simhash.texts.measures import TextMeasure
@@ -119,6 +119,10 @@ class GroupLookups:
         """Return the group that *found* is in; ``None`` if it never was grouped."""
         return self._read(found, self._fields.group)
 
+    def is_duplicate(self, found: NearDup) -> bool:
+        """Return whether *found* has another canonical."""
+        return self._read(found, self._fields.duplicate_of) is not None
+
     def at_of(self, found: NearDup) -> str:
         """Return when *found* was grouped; empty, and so before all others, if it never was."""
         return self._read(found, self._fields.at) or ""
@@ -188,7 +192,10 @@ def read_touched(
 
 
 class _Seeds:
-    """Ids and fingerprints of documents to start from, and the ids of those without a fingerprint too."""
+    """
+    Ids and fingerprints of documents to start from; *matching* has also the names that their groups may have, and those
+    without a fingerprint.
+    """
 
     def __init__(self, fields: Fields) -> None:
         self.matching: set[str] = set()
@@ -199,10 +206,13 @@ class _Seeds:
 
     def add(self, hits: Hits) -> None:
         for hit in hits:
-            self.matching.add(hit["_id"])
+            self.note(document_key(hit))
             if values := hit.get("fields", {}).get(self.name):
                 self.ids.add(hit["_id"])
                 self.fingerprints.add(int(values[0], 16))
+
+    def note(self, key: Key) -> None:
+        self.matching |= {key.id, full_name(*key)}
 
 
 def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
@@ -225,9 +235,9 @@ def _flood(lookups: GroupLookups, seeds: _Seeds) -> Flow[None]:
                     raise IncompleteSearchError(
                         f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
                     )
-                reached = {each.id for each in found}
-                seeds.matching |= reached
-                seeds.ids |= reached
+                for each in found:
+                    seeds.note(each.key)
+                seeds.ids.update(each.id for each in found)
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
@@ -244,31 +254,39 @@ def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]
     return found
 
 
+def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
+    """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
+    ungrouped = {"filter": {"ids": {"values": names}}, "must_not": {"exists": {"field": fields.group}}}
+    named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
+    there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
+    query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}
+    return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
+
+
+def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
+    """Return the name of the group of a canonical."""
+    return str((hit["fields"].get(fields.group) or [hit["_id"]])[0])
+
+
 def lost_canonicals(
     index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
 ) -> Flow[list[str]]:
     """
-    Return the ids that documents name as their canonical, and that are missing or no canonicals.
+    Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
     With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
     """
     lost: list[str] = []
     field = fields.duplicate_of
-    grouped = [{"exists": {"field": fields.group}}] if grouped_only else []
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
     while page := (yield from reader.read()):
         named = [name for name, _ in page]
-        query = {
-            "bool": {
-                "filter": [{"ids": {"values": named}}, {"exists": {"field": fields.fingerprint}}, *grouped],
-                "must_not": [{"exists": {"field": field}}],
-            }
-        }
+        body = canonicals_body(named, fields, grouped_only=grouped_only)
         there: set[str] = set()
 
         def note(hits: Hits, there: set[str] = there) -> None:
-            there.update(hit["_id"] for hit in hits)
+            there.update(name_of(hit, fields) for hit in hits)
 
-        check_whole((yield from read_each(index, {"query": query, "_source": False}, note, page=PAGE)))
+        check_whole((yield from read_each(index, body, note, page=PAGE)))
         lost += [each for each in named if each not in there or each in doubted]
     return lost
 

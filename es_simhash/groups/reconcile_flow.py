@@ -33,24 +33,13 @@ from es_simhash.writes.operations import Failure, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.table import Groups, Row, Table, Texts
+    from es_simhash.groups.table import Groups, Table, Texts
 
 
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
 ROUNDS = 10
 _USUAL = Resources()
-
-
-@dataclass(frozen=True, slots=True)
-class SharedId:
-    """An id that names several groups; *indices* has an index twice if two of its shards have a canonical."""
-
-    id: str
-    indices: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.id} names {len(self.indices)} groups: documents of {', '.join(self.indices)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +67,6 @@ class Reconciled:
         untagged:
             Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
             names is gone, or contains them no longer.
-        shared_ids:
-            A :class:`SharedId` for each id by which several groups are named, at most 1,000: searches by ``group``
-            show these groups as one. Give one of the documents another id.
     """
 
     documents: int
@@ -91,7 +77,6 @@ class Reconciled:
     is_settled: bool = True
     unread: int = 0
     untagged: int = 0
-    shared_ids: tuple[SharedId, ...] = ()
 
 
 def check_moment(since: str | datetime | None) -> str | None:
@@ -217,7 +202,6 @@ def reconcile(
             )
             if dry_run or failures or not writer.moved:
                 break
-    shared = yield Compute(groups.shared_ids)
     untagged = 0
     if since is None:
         untagged, more = yield from untag_stale(index, resolved, context.prefix, ids=ids, dry_run=dry_run)
@@ -227,7 +211,6 @@ def reconcile(
         failures=tuple(failures),
         is_settled=report.is_settled and not (failures or (dry_run and untagged)),
         untagged=untagged,
-        shared_ids=tuple(SharedId(id_, names) for id_, names in shared.items()),
     )
     if not dry_run:
         yield from refresh(index)
@@ -270,7 +253,7 @@ class _Writer:
     def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
-        wanted = {row.key: (row, self._fields(place, row), self._groups.version(place)) for place, row in rows.items()}
+        wanted = {row.key: (row, self._fields(place), self._groups.version(place)) for place, row in rows.items()}
         moved: set[Key] = set()
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -317,12 +300,12 @@ class _Writer:
             else:
                 self.failures.append(outcome.to_failure())
 
-    def _fields(self, place: int, row: Row) -> dict[str, Any]:
-        canonical = int(self._groups.canonical[place])
-        if canonical == place:
-            return group_fields(row.id, at=self._at)
-        other = self._groups.table.row(canonical).id
-        return group_fields(other, canonical=other, distance=int(self._groups.distance[place]), at=self._at)
+    def _fields(self, place: int) -> dict[str, Any]:
+        canonicals = self._groups.canonical[[place]]
+        [name] = self._groups.names(canonicals)
+        if canonicals[0] == place:
+            return group_fields(name, at=self._at)
+        return group_fields(name, canonical=name, distance=int(self._groups.distance[place]), at=self._at)
 
 
 TAGS = 5_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
@@ -16,7 +17,7 @@ from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents,
 from es_simhash.groups.content import LAST_OF_NANOS, TextStore, moment_of
 from es_simhash.groups.rule import Grouping, OrderKey, Resources
 from es_simhash.hashing import from_hex
-from es_simhash.mapping.fields import Fields, read_text
+from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.transport.protocol import Key
 
 # In a millisecond.
@@ -178,7 +179,7 @@ class Table:
     def ids(self, places: NDArray[np.int64]) -> list[str]:
         return [each.decode() for each in self._columns()["id"][places].tolist()]
 
-    def with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return those of *places* whose document has the id of another of them, equal ids one after another."""
         if len(self._names) < 2 and not self._routings:
             return places[:0]
@@ -223,7 +224,24 @@ class Table:
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
         distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
-        return Groups(self, canonical, distance, columns["state"], texts)
+        return Groups(self, canonical, distance, columns["state"], self._full_names(canonical), texts)
+
+    def _full_names(self, canonical: NDArray[np.int64]) -> dict[int, str]:
+        """Return the names of the groups whose canonical shares its id with another one; the first keeps the id."""
+        canonicals = np.flatnonzero(canonical == np.arange(len(canonical)))
+        keys = [(self.row(place).key, place) for place in self._with_equal_ids(canonicals).tolist()]
+        keys.sort(key=lambda each: (each[0].id, each[0].index, each[0].routing or ""))
+        found = {
+            place: full_name(key.index, key.id, key.routing)
+            for (before, _), (key, place) in itertools.pairwise(keys)
+            if before.id == key.id
+        }
+        # Another canonical may have such a name as its id.
+        taken = set(self.ids(canonicals)) if found else set()
+        for place, name in found.items():
+            longer = (f"{self.row(place).index}/" * number + name for number in itertools.count())
+            found[place] = next(each for each in longer if each not in taken)
+        return found
 
     def allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which pairs of documents *per* and *within* of the grouping allow to be neighbours."""
@@ -294,7 +312,6 @@ class Table:
 
 # Ids that are strings of Python at once.
 _IDS = 100_000
-_MOST_SHARED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,12 +331,16 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups that a rule makes of a table; *states* hash the group fields that documents have."""
+    """
+    The groups that a rule makes of a table; *states* hash the group fields that documents have.
+    *full_names*: those of groups whose canonical shares its id with another canonical, by place; others have the id.
+    """
 
     table: Table
     canonical: NDArray[np.int64]
     distance: NDArray[np.uint8]
     states: NDArray[np.int64]
+    full_names: Mapping[int, str]
     texts: Texts | None = None
 
     @property
@@ -332,16 +353,12 @@ class Groups:
         """How many documents have no neighbours because their text could not be read."""
         return 0 if self.texts is None else self.texts.unread
 
-    def shared_ids(self) -> dict[str, tuple[str, ...]]:
-        """Return the ids that several canonicals have, by id, with the indices of these; at most 1,000."""
-        canonicals = np.flatnonzero(self.canonical == np.arange(len(self.canonical)))
-        found: dict[str, list[str]] = {}
-        for place in self.table.with_equal_ids(canonicals).tolist():
-            row = self.table.row(place)
-            if row.id not in found and len(found) == _MOST_SHARED:
-                break
-            found.setdefault(row.id, []).append(row.index)
-        return {id_: tuple(sorted(names)) for id_, names in found.items()}
+    def names(self, canonicals: NDArray[np.int64]) -> list[str]:
+        """Return the names of the groups of *canonicals*."""
+        ids = self.table.ids(canonicals)
+        if not self.full_names:
+            return ids
+        return [self.full_names.get(place, id_) for place, id_ in zip(canonicals.tolist(), ids, strict=True)]
 
     def version(self, place: int) -> tuple[int, int] | None:
         """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
@@ -366,7 +383,7 @@ class Groups:
         found = []
         for begin in range(0, len(self.canonical), _IDS):
             part = slice(begin, begin + _IDS)
-            columns = (self.table.ids(self.canonical[part]), self.canonical[part], self.distance[part])
+            columns = (self.names(self.canonical[part]), self.canonical[part], self.distance[part])
             rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
             for place, (group, canonical, distance, state) in enumerate(rows, begin):
                 wanted = (group, None, None) if canonical == place else (group, group, distance)

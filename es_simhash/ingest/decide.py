@@ -119,7 +119,7 @@ class Uncompared:
 class Decision:
     """
     The decision about a draft.
-    *group*: id of the canonical, of the draft itself if it is one. *distance*: to that canonical, in bits; ``None`` if
+    *group*: its name; the id of the draft if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
     its fingerprint is not known. *leader*: the document that it duplicates, or the first that it replaces; *similarity*
     is to that one, if computed. *blockers*: positions of documents in flight that hide a near one: the decision stands
     only if they are written. *at*: milliseconds since 1970, later than that of each document it replaces.
@@ -178,14 +178,14 @@ class Decider:
         """
         Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
         *found*: documents within max_distance that a search shows, the preferred one first. *canonicals*, for
-        ``connected``: fingerprints of canonicals that are not near, by id. *now*: milliseconds since 1970; many
+        ``connected``: fingerprints of canonicals that are not near, by group. *now*: milliseconds since 1970; many
         documents may share it.
         """
         decision = self._judge(draft, found, canonicals or {}, now)
         if decision.verdict != "skip":
-            draft.group, draft.at = decision.group, decision.at
+            draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
             # For "star" only canonicals attract other documents; for "connected" members do too.
-            may_have_duplicates = self.grouping.rule == "connected" or decision.group == draft.id
+            may_have_duplicates = self.grouping.rule == "connected" or not draft.is_member
             self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
         return decision
 
@@ -283,9 +283,8 @@ class Decider:
     def _distance_to_canonical(
         self, draft: Document, existing: Document, distance: int, canonicals: Mapping[str, int]
     ) -> int | None:
-        if existing.group == existing.id or draft.fingerprint is None:
-            return distance
-        # *existing* is a member, under the rule "connected".
+        if not existing.is_member or draft.fingerprint is None:
+            return distance  # a member attracts only under the rule "connected"
         canonical = self.in_flight.get(existing.group)
         known = canonical.fingerprint if canonical else canonicals.get(existing.group)
         return None if known is None else hamming_distance(known, draft.fingerprint)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash.groups.content import Content, milliseconds_of
-from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups, fetch_contents
+from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
@@ -262,21 +262,22 @@ class ExistingLookup:
                 each.routing,
                 content=None if contents is None else contents[each.key],
                 at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
+                is_member=self._group_lookups.is_duplicate(each),
             )
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
     def _other_canonicals(self, found: Iterable[Sequence[Document]]) -> Flow[dict[str, int]]:
-        """Return the fingerprints of the canonicals of members that were found."""
-        groups = {each.group for near in found for each in near if each.group != each.id}
+        """Return the fingerprints of the canonicals of members that were found, by group."""
+        groups = {each.group for near in found for each in near if each.is_member}
         if not groups:
             return {}
-        name = Fields(self._ingest.prefix).fingerprint
-        body = {"query": {"ids": {"values": sorted(groups)}}, "docvalue_fields": [name], "_source": False}
+        fields = Fields(self._ingest.prefix)
+        body = canonicals_body(sorted(groups), fields)
         known: dict[str, int] = {}
 
         def note(hits: Hits) -> None:
-            known.update({h["_id"]: from_hex(h["fields"][name][0]) for h in hits if name in h.get("fields", ())})
+            known.update({name_of(hit, fields): from_hex(hit["fields"][fields.fingerprint][0]) for hit in hits})
 
         yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
         return known

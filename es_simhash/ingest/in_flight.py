@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Document:
     """
     A document that is decided about, or that another may duplicate, in the index or in flight.
-    *fingerprint*: ``None``, nothing is near it. *group*: id of its canonical, of the document itself if it is one;
-    empty before the decision. *position*: among the documents given, from 0; ``None`` for one that a search showed.
+    *fingerprint*: ``None``, nothing is near it. *group*: its name; empty before the decision. *is_member*: another
+    document is the canonical. *position*: among the documents given, from 0; ``None`` for one that a search showed.
     *source*: only where the policy wants to see it. *content*: ``None`` where only distances count. *at*: when it was
     grouped, in milliseconds since 1970; 0 if never. *must_write*: an update, or its id is in the index: never skipped.
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
@@ -40,6 +40,7 @@ class Document:
     content: Content | None = None
     at: int = 0
     must_write: bool = False
+    is_member: bool = False
     earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
     replaces: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
     replaced_by: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)

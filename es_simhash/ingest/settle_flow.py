@@ -277,9 +277,9 @@ def relink(ingest: GroupedIngest, items: Sequence[Item]) -> Flow[list[Item]]:
 
 
 def _successors(items: Sequence[Item]) -> dict[str, Document]:
-    """Return, by id of a replaced canonical, the document that took its place."""
+    """Return, by name of a replaced group, the document that took the place of its canonical."""
     return {
-        old.id: item.draft
+        old.id if old.is_member else old.group: item.draft
         for item in items
         if item.draft is not None and item.decision is not None and item.outcome is not None and item.outcome.is_done
         for old in item.decision.replaced

@@ -141,7 +141,7 @@ def report(item: Item, *, prefix: str) -> Written:
 
 def _similarity(decision: Decision) -> float | None:
     """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
-    is_canonical = decision.leader is not None and decision.leader.id == decision.group
+    is_canonical = decision.leader is not None and not decision.leader.is_member
     return decision.similarity if is_canonical or decision.verdict == "replace" else None
 
 

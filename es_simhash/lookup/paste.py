@@ -176,7 +176,7 @@ def build_query_bar(
         language:
             "kql" or "lucene".
         group:
-            Name of a group: the id of its canonical, as in the field ``group`` of its documents.
+            Name of a group, as in the field ``group`` of its documents.
         only:
             "canonicals" (documents in groups that are not duplicates, also those without any duplicate), "duplicates",
             or "without-fingerprint".

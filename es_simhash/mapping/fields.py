@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
@@ -119,6 +120,11 @@ def group_fields(
 ) -> dict[str, Any]:
     """Return the group fields of a document, without the prefix; *canonical* is ``None`` on the canonical itself."""
     return {"group": group, "duplicate_of": canonical, "distance": None if canonical is None else distance, "at": at}
+
+
+def full_name(index: str, id_: str, routing: str | None = None) -> str:
+    """Return the name of a group whose canonical shares its id; no index has ``/`` or ``?`` in its name."""
+    return f"{index}/{id_}" if routing is None else f"{index}?{quote(routing, safe='')}/{id_}"
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from es_simhash.arguments import FilePath
+from es_simhash.mapping.fields import full_name
 from es_simhash.record import Record
 from es_simhash.removal.archive import ArchiveReader, Note, cut_sentence
 from es_simhash.removal.records import Archived
@@ -130,7 +131,7 @@ def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[R
 def _distance(line: Archived, prefix: str) -> int | None:
     """Return the distance that the document recorded, if it was tagged with the canonical it was removed for."""
     own = json.loads(line.source).get(prefix)
-    if not isinstance(own, Mapping) or own.get("duplicate_of") != line.canonical.id:
+    if not isinstance(own, Mapping) or own.get("duplicate_of") not in (line.canonical.id, full_name(*line.canonical)):
         return None
     distance = own.get("distance")
     return distance if isinstance(distance, int) and not isinstance(distance, bool) else None

@@ -8,12 +8,12 @@ outside the filter or the routing value of an alias are neither read nor written
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.groups.read_flow import lost_canonicals
+from es_simhash.groups.read_flow import canonicals_body, lost_canonicals, name_of
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import Grouping, GroupingRequest
 from es_simhash.hashing import from_hex, hamming_distance
@@ -212,22 +212,20 @@ def _left_alone(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Fl
 
 def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[dict[str, set[str]] | None]:
     """
-    Return which of the ids *lost* are canonicals elsewhere, each with its indices.
-    The canonical must have the distance that a member records: another index may have a document of that id by chance.
+    Return which of the groups *lost* have a canonical elsewhere, each with its indices.
+    It must have the distance that a member records: another index may have a group of that name by chance.
     ``None`` means that it cannot be seen.
     """
     found: dict[str, set[str]] = {}
     shown = [fields.duplicate_of, fields.fingerprint, fields.distance]
     for begin in range(0, len(lost), IDS):
         part = list(lost[begin : begin + IDS])
-        is_there = [{"ids": {"values": part}}, {"exists": {"field": fields.fingerprint}}]
-        is_canonical = {"filter": is_there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}
-        canonicals = yield from _search("*", {"bool": is_canonical}, [fields.fingerprint])
+        canonicals = yield from _search("*", canonicals_body(part, fields))
         if not canonicals:
             if canonicals is None:
                 return None
             continue
-        query = {"terms": {fields.duplicate_of: sorted({hit["_id"] for hit in canonicals})}}
+        query = {"terms": {fields.duplicate_of: sorted({name_of(hit, fields) for hit in canonicals})}}
         # All members: of a canonical whose members were not seen nobody knows that it is elsewhere.
         said: set[tuple[str, str, int]] = set()
 
@@ -242,17 +240,17 @@ def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -
             return None
         for hit in canonicals:
             bits = from_hex(hit["fields"][fields.fingerprint][0])
-            own = [each for each in said if each[0] == hit["_id"]]
+            name = name_of(hit, fields)
+            own = [each for each in said if each[0] == name]
             if any(hamming_distance(bits, from_hex(digits)) == distance for _, digits, distance in own):
-                found.setdefault(hit["_id"], set()).add(hit["_index"])
+                found.setdefault(name, set()).add(hit["_index"])
     return found
 
 
-def _search(index: Any, query: Any, fields: Sequence[str]) -> Flow[list[dict[str, Any]] | None]:
-    """Return all hits with *fields*; ``None`` where shards do not answer, there are too many, or rights lack."""
-    body = {"size": HITS, "query": query, "docvalue_fields": list(fields), "_source": False}
+def _search(index: Any, body: Mapping[str, Any]) -> Flow[list[dict[str, Any]] | None]:
+    """Return all hits; ``None`` where shards do not answer, there are too many, or rights lack."""
     try:
-        answer = yield from ask(Call("search", {"index": index, "body": body}))
+        answer = yield from ask(Call("search", {"index": index, "body": {**body, "size": HITS}}))
     except Exception as error:
         if status_of(error) is None:
             raise

@@ -12,9 +12,10 @@ from hypothesis.stateful import rule
 
 from es_simhash.removal.plan_file import read_plan
 from tests.estates.base import Base
-from tests.estates.model import Seen, expected_groups, told_groups, wrong_groups
+from tests.estates.model import Seen, expected_groups, names_of, told_groups, wrong_groups
 from tests.estates.values import GROUPING, clients, groupings, looked_at
 
+GROUPS, TAGS = ("group", "duplicate_of"), ("contained_in",)
 LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
 
 
@@ -130,14 +131,16 @@ class Groups(Base):
 
     def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
         """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""
-        there = {each.place.id for each in after}
-        gone = {each.place.id for each in before} - there
+        there = names_of(after), {each.place.id for each in after}
+        gone = names_of(before) - there[0], {each.place.id for each in before} - there[1]
         versions = {each.place: each.version for each in before}
         for each in after:
-            named = {each.ours[name] for name in ("group", "duplicate_of", "contained_in") if name in each.ours}
-            assert not named & gone, f"{each.place} names {named & gone}, which is gone: {each.ours}"
+            named = [{each.ours[name] for name in some if name in each.ours} for some in (GROUPS, TAGS)]
+            lost = [some & names for some, names in zip(named, gone, strict=True)]
+            assert not any(lost), f"{each.place} names {lost}, which is gone: {each.ours}"
             if versions.get(each.place, each.version) != each.version:
-                assert named <= there, f"{each.place} was changed to name {named - there}, which is elsewhere"
+                lost = [some - names for some, names in zip(named, there, strict=True)]
+                assert not any(lost), f"{each.place} was changed to name {lost}, which is elsewhere"
         if grouping is not None:
             # Duplicates of documents that are elsewhere stay as they are, and the others are grouped without them.
             one, two = ([each for each in some if self.is_inside(each, some)] for some in (before, after))
@@ -148,7 +151,7 @@ class Groups(Base):
     @staticmethod
     def is_inside(each: Seen, seen: list[Seen]) -> bool:
         """Return whether the canonical that a document names is among those that are *seen*."""
-        return each.ours.get("duplicate_of") in {None, *(other.place.id for other in seen)}
+        return each.ours.get("duplicate_of") in {None, *names_of(seen)}
 
     @rule(who=clients, where=looked_at)
     def groups(self, who, where) -> None:

@@ -238,17 +238,33 @@ def canonicals(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[P
     return answers
 
 
-def expected_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[Place, tuple[Any, ...]]]:
-    """Return what the documents may say of their group: (group, duplicate_of, distance) by place."""
+def expected_groups(
+    seen: Sequence[Seen], grouping: Mapping[str, Any], *, full: bool = False
+) -> list[dict[Place, tuple[Any, ...]]]:
+    """
+    Return what the documents may say of their group: (group, duplicate_of, distance) by place.
+
+    With *full*, every group has its full name.
+    """
     docs = {each.place: each for each in seen}
-    return [
-        {place: _group_fields(docs[place], canonical) for place, canonical in answer.items()}
-        for answer in canonicals(seen, grouping)
-    ]
+    answers = []
+    for answer in canonicals(seen, grouping):
+        names = _names({each.place: each for each in answer.values()}.values(), full=full)
+        answers.append({place: _group_fields(docs[place], each, names[each.place]) for place, each in answer.items()})
+    return answers
 
 
-def _group_fields(own: Seen, canonical: Seen) -> tuple[Any, ...]:
-    name = canonical.place.id
+def _names(canonicals: Iterable[Seen], *, full: bool) -> dict[Place, str]:
+    """Return the names of groups: the id of the canonical, and its index before it where another one has that id."""
+    names: dict[Place, str] = {}
+    for each in sorted(canonicals, key=lambda each: (each.place.index, each.doc.routing or "")):
+        index, id_, routing = each.place.index, each.place.id, each.doc.routing
+        is_first = id_ not in names.values() and not full
+        names[each.place] = id_ if is_first else f"{index}/{id_}" if routing is None else f"{index}?{routing}/{id_}"
+    return names
+
+
+def _group_fields(own: Seen, canonical: Seen, name: str) -> tuple[Any, ...]:
     if canonical is own:
         return name, None, None
     return name, name, distance(own.doc.fingerprint, canonical.doc.fingerprint)
@@ -259,9 +275,19 @@ def told_groups(seen: Iterable[Seen]) -> dict[Place, tuple[Any, ...]]:
     return {each.place: tuple(map(each.ours.get, GROUPED)) for each in seen if each.doc.fingerprint is not None}
 
 
+def names_of(seen: Iterable[Seen]) -> set[str]:
+    """Return the names by which the canonicals among *seen* are told apart; one without a group has its id."""
+    found = (each for each in seen if each.doc.fingerprint is not None and "duplicate_of" not in each.ours)
+    return {each.ours.get("group", each.place.id) for each in found}
+
+
 def wrong_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> set[Place]:
-    """Return the documents that say of their group what no answer says."""
-    answers = expected_groups(seen, grouping)
+    """
+    Return the documents that say of their group what no answer says.
+
+    A full name stays right when the other document of that id is gone: the next reconcile shortens it.
+    """
+    answers = [each for full in (False, True) for each in expected_groups(seen, grouping, full=full)]
     return {place for place, own in told_groups(seen).items() if all(own != answer[place] for answer in answers)}
 
 

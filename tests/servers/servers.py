@@ -28,6 +28,8 @@ PRODUCTS = ("opensearch", "elasticsearch")
 URLS = "ES_SIMHASH_TEST_URLS"
 # Versions of the embedded ones, for example "opensearch-2.19.1,elasticsearch-8.19.21".
 VERSIONS = "ES_SIMHASH_TEST_VERSIONS"
+# The heap of the embedded ones, such as "2g".
+HEAP = "ES_SIMHASH_TEST_HEAP"
 # With 1, a server that cannot be had fails the tests that need it; without, they are skipped.
 REQUIRED = "ES_SIMHASH_REQUIRE_SERVERS"
 
@@ -184,7 +186,12 @@ class Servers:
         try:
             # The newest OpenSearch has one more module, for tests of search pipelines.
             is_plain = product != "opensearch" or version is not None
-            server = EmbeddedServer(product, version=version) if is_plain else PluginServer("search-pipeline-common")
+            heap = os.environ.get(HEAP, "512m")
+            server = (
+                EmbeddedServer(product, version=version, heap=heap)
+                if is_plain
+                else PluginServer("search-pipeline-common", heap=heap)
+            )
             self._started.append(server)
             server.start()
         except (EmbeddedServerError, MissingDependencyError) as error:

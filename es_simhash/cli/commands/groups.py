@@ -50,7 +50,7 @@ from es_simhash.tables.tabular import cut
     "--sort",
     type=click.Choice(["id", "size"]),
     default="id",
-    help="id: by the id of the canonical; size: the groups with the most duplicates first.",
+    help="id: by name; size: the groups with the most duplicates first.",
 )
 @options.number("--min-size", least=2, default=2, show_default=False, help="Only groups of N documents or more.")
 @options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
@@ -83,8 +83,9 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
                 _show(group, lines)
         warn_of_lacking(connection, index)
     if merged:
-        said = f"{count(merged, 'group')} shown as one because documents of several indices have one id"
-        warn(f"{said}: give each another id, or look at each index by itself", kind="shared_ids", number=merged)
+        said = f"{count(merged, 'name')} of several groups, because indices that were not grouped together repeat an id"
+        advice = "run es-simhash reconcile over all of them, or look at each by itself"
+        warn(f"{said}: {advice}", kind="shared_ids", number=merged)
     if not found:
         note(f"no group of {min_size} or more documents")
 
@@ -209,11 +210,6 @@ def reconcile(
         if report.untagged:
             would = "would lose" if dry_run else "lost"
             print_line(f"{count(report.untagged, 'document')} {would} a tag contained_in that is true no more")
-    if report.shared_ids:
-        number = len(report.shared_ids)
-        advice = "searches by group show such groups as one: give one of the documents another id"
-        said = f"{count(number, 'id')} of several groups ({report.shared_ids[0]})"
-        warn(f"{said}: {advice}", kind="shared_ids", number=number)
     if report.unread:
         said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
         warn(said, kind="unread", number=report.unread)

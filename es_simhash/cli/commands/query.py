@@ -102,7 +102,7 @@ def _check_form(
 @options.text_file
 @click.option("--lines", is_flag=True, help="Search for each line of stdin; print one line for each, at once.")
 @click.option("--id", "document_id", metavar="ID", help="Search for this document of --index.")
-@click.option("--group", metavar="NAME", help="Show this group; its name is the id of its canonical. For a query bar.")
+@click.option("--group", metavar="NAME", help="Show this group: the simhash.group of its documents. For a query bar.")
 @click.option("--group-of", metavar="ID", help="Show the group of this document of --index. For a query bar.")
 @click.option(
     "--only", type=click.Choice(get_args(Selection)), help="Show these documents. For a query bar: --kql or --lucene."

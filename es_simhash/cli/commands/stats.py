@@ -71,8 +71,8 @@ def _show(stats: Stats) -> None:
     print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
     if several:
         note(
-            f"{count(several, 'name')} of a group stand for several groups, because several indices have a document "
-            "of that id; each name counts as one group: count each index by itself"
+            f"{count(several, 'name')} of several groups, because indices that were not grouped together repeat an id; "
+            "each name counts as one group: run es-simhash reconcile over all of them, or count each by itself"
         )
     if stats.groups.number:
         largest = [(each.id, f"{each.documents:,}", _cut(each.text or "")) for each in stats.groups.largest]

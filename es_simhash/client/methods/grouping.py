@@ -129,8 +129,8 @@ class GroupingMethods(SyncBase):
 
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
-        Tags ``contained_in`` that are true no more are removed (not with *since*), and the report names ids by which
-        several groups are named (``shared_ids``). It refreshes *index* at the end, so searches show what it wrote.
+        Tags ``contained_in`` that are true no more are removed (not with *since*). It refreshes *index* at the end, so
+        searches show what it wrote.
 
         Args:
             index:

@@ -62,7 +62,7 @@ class Member(Record):
 class ShownGroup:
     """
     A group, with some of its documents.
-    *id*: the id of its canonical, which is the name of the group. *canonical*: ``None`` if it could not be read.
+    *id*: the name of the group. *canonical*: ``None`` if it could not be read.
     *members*: some of its duplicates, those with the largest distance first.
     """
 
