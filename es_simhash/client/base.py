@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import (
@@ -20,7 +21,7 @@ from typing import Any, TypeVar, cast
 from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
-from es_simhash.errors import WrongTypeError
+from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
@@ -99,6 +100,18 @@ class BaseClient:
             get_scheme(scheme)  # refuses an unknown one now
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
         self._limits = ServerLimits()
+        self._process: int | None = None  # in which it was used first
+
+    def _begin(self, flow: Flow[_T]) -> Flow[_T]:
+        """Return *flow* within the limits of the server; refuse it where it would share connections with a parent."""
+        process = os.getpid()
+        if self._process not in (None, process):
+            raise InvalidInputError(
+                "this client was used before the process was forked, and connections that two processes share mix up "
+                "their answers: make a new search client in each process, and a client of es_simhash of it"
+            )
+        self._process = process
+        return within_limits(flow, self._limits)
 
     def __repr__(self) -> str:
         context = self._context
@@ -118,10 +131,10 @@ class SyncBase(BaseClient):
     _is_async = False
 
     def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        return run(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
+        return run(self._begin(flow), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
-        return stream(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
+        return stream(self._begin(flow), self._client, self._dialect, _listener(progress))
 
     def _feed(
         self, documents: Iterable[Any], make: Callable[[Any], Flow[None]], progress: OnProgress | None = None
@@ -142,12 +155,10 @@ class AsyncBase(BaseClient):
     _is_async = True
 
     async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        return await run_async(within_limits(flow, self._limits), self._client, self._dialect, _listener(progress))
+        return await run_async(self._begin(flow), self._client, self._dialect, _listener(progress))
 
     def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
-        return stream_async(
-            within_limits(flow, self._limits), self._client, self._dialect, _listener(progress), result=[]
-        )
+        return stream_async(self._begin(flow), self._client, self._dialect, _listener(progress), result=[])
 
     async def _feed(
         self,

@@ -15,7 +15,8 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
     Near-duplicate search through your own ``Elasticsearch`` or ``OpenSearch`` client.
 
     The client's connection, authentication and retries are used as they are; its errors pass through unchanged.
-    Threads may share an object of this class if they may share the client.
+    Threads may share an object of this class if they may share the client. Processes may not: one that was forked after
+    the object was used is refused, because the client's connections would be in both.
 
     Args:
         client:

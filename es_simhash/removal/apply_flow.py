@@ -128,6 +128,7 @@ def apply_removal(
         answer = yield Call("get_mapping", {"index": standing})
         mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
         yield from refuse_updates(standing, mappings)
+    created = yield from _read_created(standing)
     view = yield from _standing_view(plan.header, standing)
     if dry_run:
         return (yield from _judge_all(plan, archive, view, standing, sizes))
@@ -140,11 +141,11 @@ def apply_removal(
         gone: set[str] = set()
         restored: set[str] = set()
         deleted = 0
-        batch = _Batch(plan, writer, view)
+        batch = _Batch(plan, writer, view, created)
         with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
             while lines := (yield Compute(next, (batches, ()))):
                 records = yield from batch.carry_out(lines)
-                batch = _Batch(plan, writer, view)
+                batch = _Batch(plan, writer, view, created)
                 deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
                     is_done = is_done and record.kind not in AGAIN
@@ -193,6 +194,14 @@ def _judge_all(
         done += len(lines)
         yield Tell(Progress(done, plan.header.count, "comparing documents"))
     return is_done
+
+
+def _read_created(names: Sequence[str]) -> Flow[dict[str, str]]:
+    """Return the ``creation_date`` of each index."""
+    if not names:
+        return {}
+    found = yield from ask(Call("get_settings", {"index": names, "name": "index.creation_date"}))
+    return {name: str(each["settings"]["index"]["creation_date"]) for name, each in found.items()}
 
 
 def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str]]:
@@ -254,12 +263,16 @@ def _judge(
 
 
 class _Batch:
-    """Carries out some lines of a plan; *view*: the names under which their documents are searched."""
+    """
+    Carries out some lines of a plan.
+    *view*: the names under which their documents are searched. *created*: the ``creation_date`` of each index.
+    """
 
-    def __init__(self, plan: Plan, writer: ArchiveWriter, view: Sequence[str]) -> None:
+    def __init__(self, plan: Plan, writer: ArchiveWriter, view: Sequence[str], created: Mapping[str, str]) -> None:
         self._plan = plan
         self._writer = writer
         self._view = view
+        self._created = created
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
@@ -304,7 +317,15 @@ class _Batch:
         """Put the documents into the archive, except those that are there as they are now."""
         at, plan = (yield Compute(now)), self._plan
         archived = {
-            key: Archived(*key, source, each.canonical.key, plan.sha256, at, approved=plan.approved)
+            key: Archived(
+                *key,
+                source,
+                each.canonical.key,
+                plan.sha256,
+                at,
+                approved=plan.approved,
+                created=self._created.get(key.index, ""),
+            )
             for each in lines
             for key, source in [(each.document.key, items[each.document.key]["_source"])]
         }

@@ -1,13 +1,14 @@
 """
 The archive of removed documents: format, reading, checking, and the end of an archive that was cut off.
 
-A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``,
-with ``_source`` as the server returned it, and ``"approved": {"by", "reason"}`` where there were decisions. A document
-that was written before it was deleted has a second line, with ``"again"``: the last one counts. A line ``{"state",
-"keys", "plan", "at"}`` is a :class:`Note`. The file is gzip, a member for each batch, which is on the disk before its
-documents are deleted; the first member is empty, so no archive is an empty file. A killed process leaves an incomplete
-last member, of which no document was deleted; of that of a copy that was cut short, all may be gone. Nothing tells the
-two apart: readers that allow it read its whole lines, and the writer moves it to a file beside the archive.
+A line: ``{"_index", "_id", "_routing", "_source", "canonical": {"index", "id", "routing"}, "plan", "at"}``, with
+``_source`` as the server returned it, ``"created"``: when the server made the index, and ``"approved": {"by",
+"reason"}`` where there were decisions. A document that was written before it was deleted has a second line, with
+``"again"``: the last one counts. A line ``{"state", "keys", "plan", "at"}`` is a :class:`Note`. The file is gzip, a
+member for each batch, which is on the disk before its documents are deleted; the first member is empty, so no archive
+is an empty file. A killed process leaves an incomplete last member, of which no document was deleted; of that of a copy
+that was cut short, all may be gone. Nothing tells the two apart: readers that allow it read its whole lines, and the
+writer moves it to a file beside the archive.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def to_archive_line(archived: Archived) -> str:
             "canonical": json.dumps({"index": canonical.index, "id": canonical.id, "routing": canonical.routing}),
             "plan": json.dumps(archived.plan),
             "at": json.dumps(archived.at),
+            **({"created": json.dumps(archived.created)} if archived.created else {}),
             **({"together": json.dumps(archived.together)} if archived.together else {}),
             **({"view": json.dumps(archived.view)} if archived.view else {}),
             **({} if approved is None else {"approved": json.dumps({"by": approved[0], "reason": approved[1]})}),
@@ -84,7 +86,8 @@ def parse_archive_line(line: str) -> Archived | Note:
     approved = take(plain, "approved", dict, type(None))
     who = approved and (take(approved, "by", str), take(approved, "reason", str))
     where = take(plain, "_index", str), take(plain, "_id", str), routing
-    return Archived(*where, source, key, plan, at, together, view, who, plain.get("again") is True)
+    created = take(plain, "created", str, type(None)) or ""
+    return Archived(*where, source, key, plan, at, together, view, who, plain.get("again") is True, created)
 
 
 def _parse_key(plain: Any) -> Key:

@@ -132,7 +132,8 @@ class Archived:
     *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO 8601.
     *together*: names of the indices that were planned together, if several. *view*: the names that the plan was made
     for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines.
-    *approved*: who decided about the plan, and why; ``None`` if there were no decisions. *again*: an earlier line of
+    *created*: the ``creation_date`` of the index, by the server's clock. *approved*: who decided about the plan, and
+    why; ``None`` if there were no decisions. *again*: an earlier line of
     the archive has the document as it was before; only the last one counts.
     """
 
@@ -147,6 +148,7 @@ class Archived:
     view: tuple[str, ...] = ()
     approved: tuple[str, str] | None = None
     again: bool = False
+    created: str = ""
 
     @property
     def key(self) -> Key:

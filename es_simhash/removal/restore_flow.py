@@ -11,7 +11,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
@@ -260,7 +259,7 @@ def _incoming(item: _Item) -> Incoming | None:
     line, target, settings = item.line, item.target, item.target.settings
     if item.record is not None or settings is None or not settings.text_fields:
         return None
-    is_elsewhere = (target.is_named and target.name != line.index) or target.is_newer_than(line.at)
+    is_elsewhere = (target.is_named and target.name != line.index) or target.is_another(line.created)
     return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
 
 
@@ -308,7 +307,7 @@ VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
 class Target:
     """
     Where documents are written to; *name* is a concrete index or a data stream.
-    *settings*: ``None`` if the index has no fields of this package. *created*: ``None`` if not known. *vectors*: fields
+    *settings*: ``None`` if the index has no fields of this package. *created*: empty if not known. *vectors*: fields
     that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*: why nothing
     can be written there. *is_named*: the caller named it. *view*: the name by which its documents are grouped: the
     alias that the caller named, else the name of the index.
@@ -317,7 +316,7 @@ class Target:
     name: str
     settings: IndexSettings | None = None
     is_stream: bool = False
-    created: datetime | None = None
+    created: str = ""
     vectors: frozenset[str] = frozenset()
     may_change: bool = True
     fault: RestoredKind | None = None
@@ -325,12 +324,9 @@ class Target:
     is_named: bool = False
     view: str = ""
 
-    def is_newer_than(self, moment: str) -> bool:
-        """Return whether the index may have been created after *moment*."""
-        try:
-            return self.created is None or self.created >= datetime.fromisoformat(moment)
-        except (TypeError, ValueError):
-            return True
+    def is_another(self, created: str) -> bool:
+        """Return whether this may be another index than that *created* then; one from a snapshot of it is not."""
+        return not self.created or self.created != created
 
 
 def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
@@ -395,7 +391,7 @@ def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
         yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
 
 
-def _read_settings(name: str, index: str) -> Flow[tuple[datetime | None, bool]]:
+def _read_settings(name: str, index: str) -> Flow[tuple[str, bool]]:
     """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
     try:
         answer = yield from ask(
@@ -404,11 +400,7 @@ def _read_settings(name: str, index: str) -> Flow[tuple[datetime | None, bool]]:
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
-        return None, True
+        return "", True
     found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
     may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())
-    try:
-        created = datetime.fromtimestamp(int(found[index]["creation_date"]) / 1000).astimezone()
-    except (KeyError, ValueError, OverflowError):
-        return None, may_change
-    return created, may_change
+    return str((found.get(index) or {}).get("creation_date") or ""), may_change

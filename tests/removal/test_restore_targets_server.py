@@ -8,7 +8,7 @@ import pytest
 
 from es_simhash import InvalidInputError, NoIndexError
 from es_simhash.mapping.mapping import build_mapping
-from tests.servers.archives import delete, raw_source, source_of, write_archive
+from tests.servers.archives import created_at, delete, raw_source, source_of, write_archive
 from tests.servers.support import read_all, send_lines, texts
 
 on_opensearch = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
@@ -72,18 +72,20 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
             (made, "a", None, source_of("one two three four five"), "c"),
             (other, "b", None, source_of("one two three four five"), "c"),
             (plain, "c", None, source_of("one two three four five"), "c"),
+            (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
         ],
-        at="2020-01-01T00:00:00.000Z",
+        at="2999-01-01T00:00:00.000Z",  # a clock that is fast says nothing
     )
     records = list(simhash.restore(path))
     assert [(each.action, each.kind) for each in records] == [
         ("restored", None),
         ("refused", "other_scheme"),
         ("refused", "unmapped"),
+        ("refused", "other_scheme"),
     ]
     assert read_all(server, other) == {} == read_all(server, plain)
     assert {each.kind for each in simhash.restore(path, index=other)} == {"other_scheme"}
-    # The age of the index says nothing: it may be older than the archive, or come from a snapshot.
+    # The age of the index says nothing of its scheme: it may come from a snapshot.
     path = write_archive(
         tmp_path / "later.jsonl.gz",
         [
@@ -91,7 +93,7 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
             (other, "e", None, source_of("six seven eight nine ten"), "c"),
             (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
         ],
-        at="2999-01-01T00:00:00.000Z",
+        created=created_at(server, other),
     )
     kinds = [each.kind for each in simhash.restore(path, index=other, dry_run=True)]
     assert kinds == ["other_scheme", "other_scheme", None]

@@ -33,10 +33,15 @@ def put_raw(server, index, id_, source, routing=None):
     assert not answer["errors"], answer
 
 
-def write_archive(path, lines, at=AT):
-    """Archive ``(index, id, routing, source, canonical)`` lines, three a batch."""
+def created_at(server, index):
+    """Return when the server made *index*, as an archive has it."""
+    return server.request("GET", f"/{index}/_settings")[index]["settings"]["index"]["creation_date"]
+
+
+def write_archive(path, lines, at=AT, created=""):
+    """Archive ``(index, id, routing, source, canonical)`` lines of indices *created* then, three a batch."""
     archived = [
-        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at)
+        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at, created=created)
         for index, id_, routing, source, canonical in lines
     ]
     with ArchiveWriter(path, PLAN) as writer:
