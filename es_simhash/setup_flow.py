@@ -78,8 +78,8 @@ class Setup:
         measured:
             What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
         filled:
-            The last report of the backfill; ``None`` in a dry run of an index without fingerprints, else what it would
-            report.
+            The last report of the backfill, with the first 100 failures of all, or what it would report; ``None`` in a
+            dry run of an index without fingerprints, unless documents may have a field of their own there.
         groups:
             What grouping found and rewrote; ``None`` in a dry run that would change fingerprints or the record first.
         rollover:
@@ -118,7 +118,7 @@ class Setup:
         return bool(self.groups and self.filled and self.groups.is_settled and not self.filled.failed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values; failures are those of the last page of documents, and of the groups."""
+        """Return everything as plain values."""
         return asdict(self) | {"is_already": self.is_already, "is_complete": self.is_complete}
 
 
@@ -183,9 +183,14 @@ def setup(
     )
     if not dry_run:
         found = yield from _carry_out(context, index, wanted, found)
-    elif with_fingerprint or not found.recorded:
+    elif with_fingerprint or not found.recorded or _may_be_taken(context, resolved):
         found = yield from _foresee(context, index, found)
     return replace(found, rollover=(yield from _read_rollover(context, index, wanted.resolved)))
+
+
+def _may_be_taken(context: Context, resolved: Resolved) -> bool:
+    """Return whether a document may have something of its own where our fields would go; no query finds it."""
+    return any(may_hold(resolved.mappings[name], context.prefix) for name in resolved.unmapped)
 
 
 def _count(index: Index, query: Mapping[str, Any]) -> Flow[int]:

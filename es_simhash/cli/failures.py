@@ -35,6 +35,8 @@ _MAPPING_COMMANDS = (
     "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --yes --text-field FIELD adds the "
     "fields, es-simhash backfill INDEX the fingerprints"
 )
+# What these commands mend; other faults say themselves what helps.
+_ADDABLE = {"not_mapped", "no_scheme", "no_marker"}
 _READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
@@ -89,9 +91,7 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
             "PATH with that file"
         )
-    # These name their command.
-    told = {"no_fields", "template", "no_template"}
-    if isinstance(error, MappingError) and error.problems and not told.intersection(error.kinds):
+    if isinstance(error, MappingError) and error.kinds and _ADDABLE.issuperset(error.kinds):
         return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
         return str(error)

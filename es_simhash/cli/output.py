@@ -40,6 +40,7 @@ _WORDS = {
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
     "tag_duplicates(contained=...)": "es-simhash tag INDEX --contained 0.95 --yes",
     "verify=False, --no-verify": "--no-verify",
+    "another prefix (prefix=NAME, or --prefix NAME)": "another prefix (--prefix NAME)",
     "name the text field of the verification": "leave --preset and --verify out",
     "name the text field": "pass --text-field FIELD",
     "name its text field": "pass --text-field FIELD",
@@ -72,6 +73,7 @@ _WORDS = {
     "build_component_template, or es-simhash": "es-simhash",
 }
 _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
+_PREFIX_ARGUMENT = re.compile(r"prefix=[\w'-]+, or (?=--prefix)")
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
 _COMMAND = re.compile(r"es-simhash ([a-z-]+) INDEX\b( --regroup\b)?")
 INDEX, PREFIX, GROUPING, FILES = (f"es_simhash.{each}" for each in ("index", "prefix", "grouping", "files"))
@@ -101,7 +103,7 @@ def for_shell(message: str, ctx: click.Context | None = None) -> str:
         >>> for_shell("no field simhash.bands: add it with put_mapping")
         'no field simhash.bands: add it with es-simhash create INDEX --existing --yes --text-field FIELD'
     """
-    text = _PATTERN.sub(lambda match: _WORDS[match[0]], message)
+    text = _PREFIX_ARGUMENT.sub("", _PATTERN.sub(lambda match: _WORDS[match[0]], message))
     context = ctx or click.get_current_context(silent=True)
     if context is not None and (index := context.meta.get(INDEX)):
         asked = context.meta.get(GROUPING, ())

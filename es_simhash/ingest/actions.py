@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.fields import carries, check_prefix, read_text, whole_update, with_fields
+from es_simhash.mapping.fields import GROUPED, OWNED, carries, check_prefix, read_text, whole_update, with_fields
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
@@ -242,6 +242,16 @@ def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:
 _BACKFILL = "backfill the document"
 
 
+def _remove_ours(prefix: str) -> str:
+    """Return the statement that takes our fields out of a document; keys of others stay, and what is no object."""
+    names = ", ".join(f"'{name}'" for name in (*OWNED, *GROUPED))
+    own = f"ctx._source['{prefix}']"
+    return (
+        f"if ({own} instanceof Map) {{ for (def es_simhash : [{names}]) {{ {own}.remove(es_simhash); }} "
+        f"if ({own}.isEmpty()) {{ ctx._source.remove('{prefix}'); }} }}"
+    )
+
+
 def _extend_script(script: Any, rules: ActionRules) -> Part:
     """Return the part for a script: it removes the fields first, because it may change the text in any way."""
     inline = {"source": script} if isinstance(script, str) else script
@@ -253,7 +263,7 @@ def _extend_script(script: Any, rules: ActionRules) -> Part:
         and inline.get("lang", "painless") == "painless"
         and not begins_with_function(source)
     ):
-        fate, changed = "taken out", {**inline, "source": f"ctx._source.remove('{rules.prefix}'); {source}"}
+        fate, changed = "taken out", {**inline, "source": f"{_remove_ours(rules.prefix)} {source}"}
     problem = f"a script may change the text; the fingerprint is {fate}: {_BACKFILL}"
     return Part(changed, (), (problem,))
 

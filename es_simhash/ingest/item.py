@@ -31,6 +31,8 @@ from es_simhash.mapping.fields import (
     carries,
     dotted_names,
     group_fields,
+    our_object,
+    own_content,
     read_text,
     read_values,
     without_fingerprint,
@@ -254,8 +256,7 @@ def content_id(document: Any, prefix: str) -> str:
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
-    own = body.get(prefix) if isinstance(body, Mapping) else None
-    return isinstance(own, Mapping) and own.get("fingerprint") is not None
+    return isinstance(body, Mapping) and our_object(body, prefix).get("fingerprint") is not None
 
 
 def make_draft(
@@ -303,8 +304,7 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
         if not isinstance(doc, Mapping) or prefix not in doc:
             return None, "script" in body
         body = doc
-    own = body.get(prefix)
-    digits = own.get("fingerprint") if isinstance(own, (dict, Mapping)) else None
+    digits = our_object(body, prefix).get("fingerprint")
     return (None if digits is None else from_hex(digits)), True
 
 
@@ -354,9 +354,9 @@ def put_decision(
 
 
 def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    if own_content(document, prefix) is not None:
+        return dict(document)  # such a document has no fingerprint, and a problem reported
     own = document.get(prefix) or {}
-    if not isinstance(own, (dict, Mapping)):
-        return dict(document)  # the user's own field: such a document has no fingerprint, and a problem reported
     kept = own if _GROUPED.isdisjoint(own) else {key: value for key, value in own.items() if key not in _GROUPED}
     changed = {**kept, **{key: value for key, value in fields.items() if value is not None}}
     dotted = dotted_names(prefix)

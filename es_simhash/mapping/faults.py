@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from es_simhash.errors import MappingError
+from es_simhash.errors import MappingError, shorten
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
+from es_simhash.mapping.meta import recorded_prefixes
 
 # fmt: off
 FaultKind = Literal[
@@ -18,14 +19,16 @@ FaultKind = Literal[
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
-    "without_passages", "passages_partial", "no_fields",
+    "without_passages", "passages_partial", "no_fields", "own_field",
 ]
 # fmt: on
 
 # Groups are named by ids, which have at most so many bytes.
 LONGEST_ID = 512
 
-_ANEW = "create a new index, or use another prefix"
+_OUR_FIELDS = frozenset(NEEDED_FIELDS)
+
+_ANEW = "use another prefix (prefix=NAME, or --prefix NAME), or create a new index"
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_parsed": (
@@ -38,7 +41,11 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_fields": (
         "there are no {field!r} fields",
-        "add and fill them with setup, or es-simhash setup INDEX --text-field FIELD --yes",
+        "{known}add and fill them with setup, or es-simhash setup INDEX --text-field FIELD --yes",
+    ),
+    "own_field": (
+        "field {field!r} is one of your own ({found}), and not that of fingerprints",
+        "{known}choose another prefix (prefix=NAME, or --prefix NAME)",
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
@@ -145,7 +152,16 @@ class Fault:
         found, wanted = self.found, self.wanted
         if self.kind in ("without_fingerprint", "without_passages", "pipeline_errors"):
             found, wanted = (f"{int(each):,}" if each.isdecimal() else each for each in (found, wanted))
-        return _SENTENCES[self.kind][part].format(field=self.field, found=found, wanted=wanted, command=command)
+        known = say_prefixes(wanted.split(",")) if self.kind in ("no_fields", "own_field") and wanted else ""
+        return _SENTENCES[self.kind][part].format(
+            field=self.field, found=found, wanted=wanted, command=command, known=known
+        )
+
+
+def say_prefixes(known: Sequence[str]) -> str:
+    """Return which prefixes an index has, and how to give the first, as the beginning of an advice."""
+    has = f"has the prefix {known[0]!r}" if len(known) == 1 else f"has the prefixes {', '.join(map(repr, known))}"
+    return f"this index {has} (prefix={known[0]!r}, or --prefix {known[0]}); or "
 
 
 def template_command(name: str, prefix: str) -> str:
@@ -165,6 +181,18 @@ def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     )
 
 
+def nothing_recorded(index: str, mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
+    """Return the error of fields to remove where no index records them."""
+    known = sorted({name for each in mappings.values() for name in recorded_prefixes(each)})
+    fault = Fault("no_fields", prefix, wanted=",".join(known))
+    advice = say_prefixes(known).removesuffix("; or ") if known else "see what check says"
+    return MappingError(
+        f"index {shorten(index)} does not record the prefix {prefix!r}, so nothing there is ours to remove: {advice}",
+        problems=(str(fault),),
+        kinds=(fault.kind,),
+    )
+
+
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
     """Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none."""
     # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
@@ -172,12 +200,17 @@ def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> 
         return [Fault("not_parsed")]
     if mapping.get("subobjects") in (False, "false"):
         return [Fault("no_subobjects")]
-    ours = (mapping.get("properties") or {}).get(prefix)
+    ours, known = (mapping.get("properties") or {}).get(prefix), recorded_prefixes(mapping)
     if ours is None:
-        return [Fault("no_fields", prefix, wanted="object")]
-    properties = ours.get("properties")
-    if not isinstance(properties, Mapping):
-        return [Fault("wrong_type", prefix, str(ours.get("type", "something else")), "object")]
+        return [Fault("no_fields", prefix, wanted=",".join(known))]
+    type_, properties = str(ours.get("type", "object")), ours.get("properties") or {}
+    if prefix not in known and (
+        type_ not in ("object", "nested") or (properties and properties.keys().isdisjoint(_OUR_FIELDS))
+    ):
+        found = ", ".join(sorted(properties)) or type_
+        return [Fault("own_field", prefix, shorten(found), ",".join(known))]
+    if type_ not in ("object", "nested") and not properties:
+        return [Fault("wrong_type", prefix, type_, "object")]
     # The blocks of a nested object, or of one that is not parsed, match no query on the document.
     if is_disabled(ours):
         return [Fault("not_an_object", prefix, "not enabled")]

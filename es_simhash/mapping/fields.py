@@ -53,6 +53,12 @@ GROUPED = ("group", "duplicate_of", "distance", "at")
 """Names, below the prefix, of what grouping writes."""
 
 
+WITHOUT_FINGERPRINT = ("passages", "error", CONTAINED_IN, *GROUPED)
+"""Names, below the prefix, of what a document without a fingerprint may have of ours."""
+
+_FINGERPRINT = re.compile("[0-9a-f]{16}")
+
+
 def fingerprint_fields(
     fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -288,13 +294,41 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
     return decides(partial, field.split("."))
 
 
-def check_prefix(document: Mapping[str, Any], prefix: str) -> None:
-    """Raise if *document* has something of its own where our object goes."""
+def own_content(document: Mapping[str, Any], prefix: str) -> Any:
+    """
+    Return what *document* has of the user's own where our object goes; ``None`` if nothing.
+    An object is ours if it has a fingerprint, or only what a document may have of ours without one. Keys of others
+    beside a fingerprint stay there.
+    """
     held = document.get(prefix)
     if held is not None and not isinstance(held, Mapping):
-        raise InvalidInputError(
-            f"field {prefix!r} already holds {shorten(held)}: choose another prefix for the fingerprint fields"
-        )
+        return held
+    dotted = {} if dotted_names(prefix).isdisjoint(document) else _read_dotted(document, prefix)
+    ours = {**dotted, **(held or {})}
+    digits = ours.get("fingerprint")
+    if not ours or (isinstance(digits, str) and _FINGERPRINT.fullmatch(digits)):
+        return None
+    return ours if any(ours[name] is not None for name in ours.keys() - WITHOUT_FINGERPRINT) else None
+
+
+def _read_dotted(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    names = {name: document.get(f"{prefix}.{name}") for name in (*OWNED, *GROUPED)}
+    return {name: value for name, value in names.items() if value is not None}
+
+
+def our_object(document: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    """Return our object in *document*; empty if there is none, or one of the user's own in its place."""
+    return {} if own_content(document, prefix) is not None else document.get(prefix) or {}
+
+
+def say_taken(held: Any, prefix: str) -> str:
+    return f"field {prefix!r} already holds {shorten(held)}: choose another prefix (prefix=NAME, or --prefix NAME)"
+
+
+def check_prefix(document: Mapping[str, Any], prefix: str) -> None:
+    """Raise if *document* has something of its own where our object goes."""
+    if (held := own_content(document, prefix)) is not None:
+        raise InvalidInputError(say_taken(held, prefix))
 
 
 def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:

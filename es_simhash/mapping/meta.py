@@ -186,6 +186,12 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
     return IndexSettings.from_dict(recorded)
 
 
+def recorded_prefixes(mapping: Mapping[str, Any]) -> list[str]:
+    """Return the prefixes that *mapping* records, sorted."""
+    entries = (mapping.get("_meta") or {}).get(META_KEY) or {}
+    return sorted(map(str, entries)) if isinstance(entries, Mapping) else []
+
+
 def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = "") -> tuple[str, ...]:
     """Return the text fields *given*, else those that the index records; raise if none, or if they differ."""
     which = f"index {index!r}" if index else "the index"

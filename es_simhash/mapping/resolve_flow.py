@@ -24,7 +24,7 @@ from es_simhash.errors import (
 )
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Context, IndexFault, Resolved
-from es_simhash.mapping.faults import Fault, find_faults
+from es_simhash.mapping.faults import Fault, find_faults, mapping_error
 from es_simhash.mapping.meta import (
     META_KEY,
     IndexSettings,
@@ -34,6 +34,7 @@ from es_simhash.mapping.meta import (
     marker_name,
     marker_sort,
     read_settings,
+    recorded_prefixes,
 )
 from es_simhash.transport.protocol import (
     Call,
@@ -157,9 +158,11 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     for name, mapping in mappings.items():
         settings = read_settings(mapping, prefix=context.prefix)
         has_prefix = context.prefix in (mapping.get("properties") or {})
-        if settings is None and not has_prefix:
+        found = find_faults(mapping, prefix=context.prefix) if settings or has_prefix else []
+        # With this name the user has something else: no document there can have a fingerprint that a search finds.
+        if (settings is None and not has_prefix) or (found and found[0].kind == "own_field"):
             continue
-        if found := find_faults(mapping, prefix=context.prefix):
+        if found:
             faults += [IndexFault(name, fault) for fault in found]
         elif (known := settings or context.assumed_settings()) is not None:
             # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
@@ -187,18 +190,15 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
     if resolved.assumed is not None:
         return resolved.assumed
     if resolved.faults:
-        more = f" (and {len(resolved.faults) - 1} more)" if len(resolved.faults) > 1 else ""
+        worst, *others = resolved.faults
+        more = f" (and {len(others)} more)" if others else ""
         raise MappingError(
-            f"{resolved.faults[0]}{more}: create the index with create_index, or see what check reports",
+            f"{worst}{more}: {worst.fault.advice}",
             problems=tuple(map(str, resolved.faults)),
+            kinds=tuple(each.fault.kind for each in resolved.faults),
         )
     if not resolved.each:
-        fault = Fault("no_fields", context.prefix, wanted="object")
-        raise MappingError(
-            f"index {shorten(next(iter(resolved.mappings)))} has no {context.prefix!r} fields: {fault.advice}",
-            problems=(str(fault),),
-            kinds=(fault.kind,),
-        )
+        raise _no_fields(resolved.mappings, context.prefix)
     first, settings = next(iter(resolved.each.items()))
     for name, each in resolved.each.items():
         if each.scheme != settings.scheme:
@@ -216,6 +216,21 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         value=all(each.value for each in every),
         value_type="string" if all(each.value_type == "string" for each in every) else "number",
         passages=_agree_on_passages(every),
+    )
+
+
+def _no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
+    """Return the error of indices that all lack our fields; where one has a field of the user's own, it says so."""
+    found = {name: find_faults(each, prefix=prefix) for name, each in mappings.items()}
+    for name, faults in found.items():
+        if faults and faults[0].kind == "own_field":
+            return mapping_error(name, faults)
+    known = sorted({each for mapping in mappings.values() for each in recorded_prefixes(mapping)})
+    fault = Fault("no_fields", prefix, wanted=",".join(known))
+    return MappingError(
+        f"index {shorten(next(iter(mappings)))} has no {prefix!r} fields: {fault.advice}",
+        problems=(str(fault),),
+        kinds=(fault.kind,),
     )
 
 

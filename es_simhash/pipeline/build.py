@@ -9,7 +9,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import plan_lookup
-from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, Fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, WITHOUT_FINGERPRINT, Fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.pipeline.source import character_tables, script_source
 
@@ -79,6 +79,7 @@ def build_pipeline(
         "prefix": prefix,
         "value": bool(value),
         "owned": list(OWNED),
+        "bare": list(WITHOUT_FINGERPRINT),
         "tables": [] if takes_features else list(character_tables()),
         "plans": _plans(),
         "near": _NEAR,

@@ -52,7 +52,11 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
     for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
         kind: DuplicateKind | None = None
         if failure := failed.get((document.index, document.id)):
-            kind = "refused" if failure.kind == "unusable" else failure.kind
+            match failure.kind:
+                case "unusable" | "taken":
+                    kind = "refused"
+                case other:
+                    kind = other
         yield Emit(
             DuplicateResult(
                 document.id,

@@ -42,7 +42,10 @@ from es_simhash.mapping.fields import (
     Fields,
     fingerprint_fields,
     group_fields,
+    our_object,
+    own_content,
     read_values,
+    say_taken,
     whole_update,
 )
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
@@ -252,10 +255,15 @@ class _Writer(DataSourceArrowWriter):
                 raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
             wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row, at)
         changed: set[Key] = set()
+        taken: list[str] = []
 
         def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             version, fields = wanted[key]
-            own = (found.get("_source") or {}).get(self.context.prefix) or {}
+            source, prefix = found.get("_source") or {}, self.context.prefix
+            if fields and (held := own_content(source, prefix)) is not None:
+                taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
+                return None
+            own = our_object(source, prefix)
             if self.has_fingerprints:
                 is_new = own.get("fingerprint") != fields.get("fingerprint")
                 # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
@@ -273,6 +281,8 @@ class _Writer(DataSourceArrowWriter):
         outcomes = yield from rewrite(list(wanted), change, source=[self.context.prefix], check=self._check)
         done.changed += len(changed)
         done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
+        done.refused += len(taken)
+        done.reasons += taken[:SHOWN]
         for outcome in outcomes:
             if outcome is None:
                 continue

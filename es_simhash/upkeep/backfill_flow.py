@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -111,9 +111,9 @@ class BackfillOptions:
 def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[BackfillProgress]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
-    return the last one. Raises InvalidInputError if the text field differs from the recorded one or no document has it,
-    MappingError if an index maps our fields wrongly, or lacks them and no text field is named, and
-    IncompleteSearchError if some documents could not be read.
+    return the last one, with the first failures of all. Raises InvalidInputError if the text field differs from the
+    recorded one or no document has it, MappingError if an index maps our fields wrongly, or lacks them and no text
+    field is named, and IncompleteSearchError if some documents could not be read.
     """
     yield from check_shards(check_index(index))
     targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
@@ -187,7 +187,7 @@ class _Backfill:
             yield from self._record_passages()
         last = self._report(is_done=True)
         yield Emit(last)
-        return last
+        return replace(last, failures=tuple(ledger.first))
 
     def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
         options = self._options

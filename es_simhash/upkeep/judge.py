@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
-from es_simhash.mapping.fields import CONTAINED_IN, OWNED, clearing, fingerprint_fields, made_wrong, read_text
+from es_simhash.mapping.fields import (
+    CONTAINED_IN,
+    OWNED,
+    clearing,
+    fingerprint_fields,
+    made_wrong,
+    own_content,
+    read_text,
+    say_taken,
+)
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.setup_flow import Target
@@ -136,12 +145,16 @@ class Judge:
         if target.is_synthetic and "value" in wanted:
             wanted["value"] = int(wanted["value"])
         is_empty = hashes.fingerprint is None
+        place = document_key(document)
+        if (held := own_content(document["_source"], self._prefix)) is not None:
+            # Where there is nothing to write, what is there is right.
+            failure = Failure("taken", place.index, place.id, say_taken(held, self._prefix)) if wanted else None
+            return Judgement(place, self.key_of(document), failure=failure, is_empty=is_empty)
         change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
         body: dict[str, Any] = {"doc": change}
         if change is None and not is_empty and NOT_INDEXED in document.get("matched_queries", ()):
             # It was written before the mapping had our fields: _source has them, but no lookup finds it.
             body = {"doc": {self._prefix: wanted}, "detect_noop": False}
-        place = document_key(document)
         operation = None if body["doc"] is None else Operation("update", versioned_header(document), body)
         return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=is_empty)
 
@@ -229,6 +242,9 @@ class BackfillProgress:
     is_done: bool = False
 
 
+FIRST_FAILURES = 100
+"""So many failures of a whole run are kept."""
+
 _FRESH = 200_000
 
 
@@ -300,10 +316,12 @@ class Ledger:
     """
     Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
     *seen_by_index*: documents read in the first pass. *failed_indices*: those with documents that could not be read or
-    written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of it.
+    written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of it. *first*:
+    the first failures of all.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
+        self.first: list[Failure] = []
         self.total = self.seen = self.changed = 0
         self.seen_by_index: Counter[str] = Counter()
         self._judge = judge
@@ -402,6 +420,8 @@ class Ledger:
     def _fail(self, failure: Failure, key: int | None = None) -> None:
         self._failed += 1
         self._failures.append(failure)
+        if len(self.first) < FIRST_FAILURES:
+            self.first.append(failure)
         self.failed_indices.add(failure.index)
         if failure.kind != "unusable":
             self.unwritten_indices.add(failure.index)

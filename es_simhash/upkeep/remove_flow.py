@@ -9,14 +9,15 @@ from typing import Any
 from es_simhash.errors import count
 from es_simhash.groups.settings_flow import take_out
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing
-from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, retired_markers
+from es_simhash.mapping.faults import nothing_recorded
+from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, own_content
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Flow, Index, local_names, noting
+from es_simhash.transport.protocol import Flow, Index, index_key, local_names, noting
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
@@ -56,22 +57,35 @@ def remove_fields(
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
     A field once mapped stays in the mapping, empty: no product can remove it. Where scripts are not allowed,
     ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, because a server
-    may refuse that. Raises MappingError if an index keeps only a part of ``_source`` (an update would lose the rest),
+    may refuse that. An index that does not record the prefix is left as it is, and so are keys of others in our object.
+    Raises MappingError if none records it and documents have such a field, or if one keeps only a part of ``_source``
+    (an update would lose the rest),
     and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
     """
-    mappings = yield from read_mappings(index)
+    every = yield from read_mappings(index)
+    prefix = context.prefix
+    # Elsewhere nothing of ours was written: what is there with these names is the user's own.
+    mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
+    if not mappings:
+        own, gaps = yield from count_documents(index, {"exists": {"field": prefix}})
+        check_whole(gaps)
+        if own:
+            raise nothing_recorded(index_key(index), every, prefix)
+        return RemovedFields(0, (), ())
     yield from refuse_updates(index, mappings)
     names = list(mappings)
-    prefix = context.prefix
-    clearing = _Clearing(prefix, groups_only=groups_only)
-    fields = [f"{prefix}.{name}" for name in TAGS] if groups_only else [prefix]
-    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields], "minimum_should_match": 1}}
+    fields = TAGS if groups_only else (*OWNED, *GROUPED)
+    clearing = _Clearing(prefix, fields)
+    query: dict[str, Any] = {
+        "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}
+    }
+    if len(mappings) < len(every):
+        query["bool"]["filter"] = [{"terms": {"_index": names}}]
     yield from refresh(names)
     # What an alias hides keeps its fields; so their record stays, too.
     names = yield from _shown_whole(index, names, query)
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
     metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
-    # An index that records nothing of the prefix keeps its mapping as it is.
     recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
     if dry_run:
         documents, gaps = yield from count_documents(index, query)
@@ -99,6 +113,8 @@ def _shown_whole(index: Index, names: Sequence[str], query: Mapping[str, Any]) -
     """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
     found = list(names)
     for name in [] if local_names(index) == found else (yield from narrowed(index)):
+        if name not in found:
+            continue
         everything, gaps = yield from count_documents(name, query)
         shown, more = yield from count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
         check_whole([*gaps, *more])
@@ -114,16 +130,17 @@ def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSe
 
 
 class _Clearing:
-    """Removes our object from documents, or the group fields in it, by a script if the server allows scripts."""
+    """Removes the fields *names* of ours from documents, by a script if the server allows scripts."""
 
-    def __init__(self, prefix: str, *, groups_only: bool) -> None:
+    def __init__(self, prefix: str, names: Sequence[str]) -> None:
         self.documents = 0
         self.failures: list[Failure] = []
         self._prefix = prefix
-        self._groups_only = groups_only
+        self._names = names
         self._scripts = True
 
     def clear(self, hits: Hits) -> Flow[bool]:
+        hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
         outcomes = yield from self._send(hits)
         refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
         if refused and self._scripts:
@@ -138,34 +155,23 @@ class _Clearing:
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
-        make = _ungroup if self._groups_only else _clear
         operations = []
         for hit in hits:
             header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
             if "_routing" in hit:
                 header["routing"] = hit["_routing"]
-            operations.append(Operation("update", header, make(hit, self._prefix, script=self._scripts)))
+            operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=self._scripts)))
         return (yield from send_bulk(operations))
 
 
-def _clear(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
-    names = [prefix, *(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))]
+def _clear(hit: Mapping[str, Any], names: Sequence[str], prefix: str, *, script: bool) -> dict[str, Any]:
+    """Return the update that removes the fields *names* of ours from the document of *hit*; keys of others stay."""
     if not script:
-        found = hit.get("_source") or {}
-        return {"doc": {key: None for key in names if key in found}}
-    return _script("for (name in params.names) { ctx._source.remove(name) }", names=names)
-
-
-def _ungroup(hit: Mapping[str, Any], prefix: str, *, script: bool) -> dict[str, Any]:
-    """Return the update that removes the group fields, and the tag of containment, from the document of *hit*."""
-    if not script:
-        return {"doc": clearing(hit.get("_source") or {}, TAGS, prefix=prefix)}
+        return {"doc": clearing(hit.get("_source") or {}, names, prefix=prefix)}
     source = (
         "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
-        "if (own instanceof Map) { for (name in params.names) { own.remove(name) } }"
+        "if (own instanceof Map) { for (name in params.names) { own.remove(name) } "
+        "if (own.isEmpty()) { ctx._source.remove(params.prefix) } }"
     )
-    return _script(source, dotted=[f"{prefix}.{name}" for name in TAGS], prefix=prefix, names=list(TAGS))
-
-
-def _script(source: str, **params: Any) -> dict[str, Any]:
+    params = {"dotted": [f"{prefix}.{name}" for name in names], "prefix": prefix, "names": list(names)}
     return {"script": {"lang": "painless", "source": source, "params": params}}

@@ -14,7 +14,7 @@ from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 
-FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable"]
+FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
@@ -67,7 +67,7 @@ class Failure(Record):
     A document that could not be read or changed; *status* is ``None`` if the server refused nothing.
     ``"refused"``: the server refused the write; ``"changed"``: others kept changing it; ``"missing"``: there is no such
     document; ``"unreadable"``: the server could not read it now; ``"unusable"``: its content, such as a number for a
-    text.
+    text; ``"taken"``: it has something of its own where our fields go.
     """
 
     kind: FailureKind

@@ -13,6 +13,12 @@ from es_simhash.mapping.fields import GROUPED, OWNED
 TEXT = "The council approved the new bridge over the river on Tuesday."
 FUNCTION = "int twice(int n) { return 2 * n } ctx._source.n = twice(2)"
 NOTHING_ELSE = {"passages": None, "error": None, "contained_in": None}
+NAMES = ", ".join(f"'{name}'" for name in (*OWNED, *GROUPED))
+CLEARS = (
+    "if (ctx._source['simhash'] instanceof Map) { "
+    f"for (def es_simhash : [{NAMES}]) {{ ctx._source['simhash'].remove(es_simhash); }} "
+    "if (ctx._source['simhash'].isEmpty()) { ctx._source.remove('simhash'); } }"
+)
 OTHER = "Shares fell sharply after the company cut its forecast for the year."
 
 
@@ -51,8 +57,9 @@ UPDATE = (
     ("text", "header", "sent"),
     [
         ('{"body": "%s", "n": 1.10}', {}, '{"body": "%s", "n": 1.10, "simhash": OWN}'),
-        ('{"simhash": {"fingerprint": "7"},"n": 1.10, "body": "%s"}', {}, '{"simhash": OWN, "n": 1.10, "body": "%s"}'),
-        ('{"simhash.value": "7", "n": 1.10, "body": "%s"}', {}, '{"n": 1.10, "body": "%s", "simhash": OWN}'),
+        ('{"simhash": {"fingerprint": "0000000000000007"},"n": 1.10, "body": "%s"}', {},
+         '{"simhash": OWN, "n": 1.10, "body": "%s"}'),
+        ('{"simhash.error": "7", "n": 1.10, "body": "%s"}', {}, '{"n": 1.10, "body": "%s", "simhash": OWN}'),
         ('{"version": 1.10,\n"body": "%s"}\n', {}, '{"version": 1.10, "body": "%s", "simhash": OWN}'),
         ('{"_id": "1", "routing": "r", "n": 1.10, "body": "%s"}', {"_id": "1", "routing": "r"},
          '{"n": 1.10, "body": "%s", "simhash": OWN}'),
@@ -75,7 +82,7 @@ def test_an_update_as_json_text_goes_on_as_that_text(source):
     given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
     own = f', "simhash": {OWN}'
     whole = own[:-1] + ', "passages": null, "error": null, "contained_in": null}'
-    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, ', "source": "ctx._source.remove(\'simhash\'); x()"')
+    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, f', "source": "{CLEARS} x()"')
     text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
     [action] = helped(text, on_problem=lambda _: None)
     for helpers in ("elasticsearch.helpers.actions", "opensearchpy.helpers.actions"):
@@ -246,7 +253,7 @@ class TestUpdates:
     def test_a_script_clears_first(self, script):
         """Nobody knows what it does to the text."""
         [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=lambda _: None)
-        assert action["script"]["source"].startswith("ctx._source.remove('simhash'); ctx._source.n")
+        assert action["script"]["source"].startswith(f"{CLEARS} ctx._source.n")
         assert action["script"].get("params") == (script["params"] if isinstance(script, dict) else None)
 
     @pytest.mark.parametrize(
@@ -258,7 +265,7 @@ class TestUpdates:
             {"_op_type": "update", "_id": "1", "script": f"{comment}if (ctx._source.n < 5) {{ ctx._source.n += 1 }}"},
             on_problem=lambda _: None,
         )
-        assert action["script"]["source"].startswith(f"ctx._source.remove('simhash'); {comment}if (ctx")
+        assert action["script"]["source"].startswith(f"{CLEARS} {comment}if (ctx")
 
     @pytest.mark.parametrize(
         ("script", "on_partial"),

@@ -137,7 +137,21 @@ def test_fields_of_the_users_own_are_not_overwritten():
     """A clash of names is an error, what stands beside our fields is kept."""
     with pytest.raises(InvalidInputError, match="already holds 'mine'"):
         with_fields({"simhash": "mine"}, document_fields("some text"), prefix="simhash")
-    document = {"simhash": {"group": "g", "block0": "ffff"}}
+    for own in (
+        {"algo": "x"},
+        {"value": 7},
+        {"group": "g", "at": "x", "algo": "x"},
+        {"fingerprint": "7"},
+        ["mine"],
+        0,
+        False,
+    ):
+        with pytest.raises(InvalidInputError, match="--prefix NAME"):
+            with_fields({"simhash": own}, document_fields("some text"), prefix="simhash")
+    theirs = {"group": "g", "algo": "x", **document_fields("other text")["simhash"]}
+    kept = with_fields({"simhash": theirs}, document_fields("some text"), prefix="simhash")
+    assert kept["simhash"] == {**theirs, **document_fields("some text")["simhash"]}
+    document = {"simhash": {"group": "g", "error": "ffff"}}
     merged = with_fields(document, document_fields("some text"), prefix="simhash")
     assert merged["simhash"] == {"group": "g", **document_fields("some text")["simhash"]}
-    assert document == {"simhash": {"group": "g", "block0": "ffff"}}
+    assert document == {"simhash": {"group": "g", "error": "ffff"}}

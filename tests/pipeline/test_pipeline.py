@@ -32,7 +32,7 @@ from es_simhash.ingest.actions import ActionRules, prepare_action
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.pipeline.source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
-from es_simhash.upkeep.remove_flow import _clear, _ungroup
+from es_simhash.upkeep.remove_flow import _clear
 
 ROWS = list(
     csv.DictReader(
@@ -58,7 +58,7 @@ def scripts():
     for given in ([1], [1, 2]):
         found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
     found += [(kind, build_distance_field(kind, 1)["script"]["source"]) for kind in ("runtime", "script")]
-    found += [("update", each({}, "simhash", script=True)["script"]["source"]) for each in (_clear, _ungroup)]
+    found += [("update", _clear({}, ["group"], "simhash", script=True)["script"]["source"])]
     rules = ActionRules(("body",), "simhash", on_partial="clear")
     action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
     found.append(("update", prepare_action(action, rules).finish([])["script"]["source"]))

@@ -109,6 +109,8 @@ def test_what_is_no_text(opensearch):
         {"body": " ... ", "simhash": stale},
         {"body": " ... ", "simhash": {"fingerprint": "0" * 16}},
         {"body": TEXT, "simhash": "somebody else's"},
+        {"body": TEXT, "simhash": {"algo": "x", "group": "a"}},
+        {"body": TEXT, "simhash": {"value": 77}},
         {"body": TEXT, "simhash": None},
         {"body": TEXT, "simhash": stale},
     ]
@@ -121,7 +123,7 @@ def test_what_is_no_text(opensearch):
         sources[4],
         {"body": " ... ", "simhash": {"group": "a"}},
         {"body": " ... "},
-        sources[7],
+        *sources[7:10],
         {"body": TEXT, "simhash": fields},
         {"body": TEXT, "simhash": {"group": "a"} | fields},
     ]

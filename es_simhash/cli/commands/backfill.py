@@ -66,7 +66,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
     with connect(target, index) as connection:
         reports = connection.simhash.backfill(index, dry_run=dry_run, **how)
         with closing(reports), say_if_stopped():
-            last, failures = _follow(reports, dry_run=dry_run)
+            last, failures = follow_reports(reports, dry_run=dry_run)
         if group and not dry_run:
             with say_if_stopped(again=lambda: reconcile), saying_what_is_recorded():
                 grouped = connection.simhash.reconcile(index)
@@ -74,7 +74,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
             is_settled = grouped.is_settled
     if not is_settled:
         error(f"not all documents are grouped: run {reconcile}", kind="unsettled", indices=[index])
-    print_failures(failures, total=max(last.failed, len(failures)))
+    print_failures(failures, total=max(last.failed, len(failures)), advice=_MEND)
     if as_json:
         print_json(asdict(last) | {"dry_run": dry_run, "failures": failures_as_json(failures)})
     else:
@@ -82,7 +82,11 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
     return 1 if last.failed or not is_settled else 0
 
 
-def _follow(reports: Iterator[BackfillProgress], *, dry_run: bool) -> tuple[BackfillProgress, list[Failure]]:
+# Most failures are of the documents themselves, and stay.
+_MEND = "mend these, and run it again"
+
+
+def follow_reports(reports: Iterator[BackfillProgress], *, dry_run: bool) -> tuple[BackfillProgress, list[Failure]]:
     """Show progress until the end; return the last report and the first failures."""
     failures: list[Failure] = []
     last: BackfillProgress | None = None
@@ -153,13 +157,14 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
             print_line(line)
     if found.rollover:
         warn(found.rollover)
-    if not yes or found.filled is None or found.groups is None:
-        return 0
-    failures = [*found.filled.failures, *found.groups.failures]
-    print_failures(failures, total=found.filled.failed + len(found.groups.failures))
-    if not found.is_complete and not failures:
+    filled = (found.filled.failures, found.filled.failed) if found.filled else ((), 0)
+    grouped = found.groups.failures if found.groups else ()
+    failures, failed = [*filled[0], *grouped], filled[1] + len(grouped)
+    print_failures(failures, total=failed, advice=_MEND)
+    is_settled = not yes or found.groups is None or found.groups.is_settled or bool(grouped)
+    if not is_settled:
         error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
-    return 0 if found.is_complete else 1
+    return 1 if failed or not is_settled else 0
 
 
 def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
@@ -184,6 +189,8 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     elif is_dry:
         new = f"{'up to ' if filled is None else ''}{count(new_ones, 'document')}"
         yield f"would give {new} a first fingerprint, replace {stale:,} stale ones, and group all"
+        if filled is not None and filled.failed:
+            yield f"would fail for {count(filled.failed, 'document')}"
         yield "nothing changed, pass --yes to do it"
         return
     elif filled is not None and groups is not None:

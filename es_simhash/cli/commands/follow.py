@@ -12,10 +12,11 @@ from typing import Any, get_args
 import click
 
 from es_simhash.cli import options
+from es_simhash.cli.commands.backfill import follow_reports
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, dry_run_ending, error, note, print_json, print_line, warn
+from es_simhash.cli.output import count, dry_run_ending, error, note, print_failures, print_json, print_line, warn
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError, MissingDependencyError
@@ -175,9 +176,13 @@ def command(
 
 def _count(index: str, text_field: tuple[str, ...], target: Target, *, as_json: bool) -> int:
     with connect(target, index) as connection:
-        *_, last = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
+        reports = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
+        with closing(reports):
+            last, failures = follow_reports(reports, dry_run=True)
+    print_failures(failures, total=last.failed, advice="mend these")
     if as_json:
-        print_json({"index": index, "dry_run": True, "read": last.seen, "written": last.changed, "stale": last.stale})
+        numbers = {"read": last.seen, "written": last.changed, "stale": last.stale, "failed": last.failed}
+        print_json({"index": index, "dry_run": True, **numbers})
     else:
         compared = f"{index}: {count(last.seen, 'document')} compared"
         written = f"{count(last.changed, 'fingerprint')} would be written, {last.stale:,} of them stale"

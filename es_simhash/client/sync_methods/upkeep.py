@@ -216,8 +216,9 @@ class UpkeepMethods(SyncBase):
         """
         Remove our fields from the documents of *index*, and our entry from its ``_meta``.
 
-        Fields once mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the
-        prefix, or each group field, with a null.
+        An index that does not record the prefix is left as it is, and keys of others in our object stay. Fields once
+        mapped stay in the mapping, empty. Where the server allows no scripts, ``_source`` keeps the prefix, or each
+        group field, with a null.
 
         Args:
             index:
