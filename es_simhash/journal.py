@@ -36,6 +36,8 @@ class Journal:
         self, path: Path, kind: str, begun: Mapping[str, Any], *, refusal: str, is_synced: bool = False
     ) -> None:
         self._path = path
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InvalidInputError(refusal)  # a pipe or a device
         with path.open("a+b") as file:  # makes the file, with the errors of the system
             file.seek(0)
             head = file.read(72)

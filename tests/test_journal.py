@@ -1,5 +1,7 @@
 """The journal: what was written is there after a kill; whatever is no whole journal is refused and left as it is."""
 
+import gzip
+import os
 import shutil
 import signal
 import sqlite3
@@ -100,6 +102,19 @@ def test_an_empty_file_is_a_new_journal(path):
     """A kill may leave it before anything is written."""
     path.touch()
     assert read(path) == {"place": [0]}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "zip", "broken link"])
+def test_what_is_no_file_of_ours_is_refused(path, tmp_path, kind):
+    """A pipe would wait for ever, or fail where it is read; a link to a file that is not there makes that."""
+    if kind == "broken link":
+        path.symlink_to(tmp_path / "made")
+        assert read(path) == {"place": [0]}
+        assert (tmp_path / "made").exists()
+        return
+    path.write_bytes(gzip.compress(b"x")) if kind == "zip" else os.mkfifo(path)
+    with pytest.raises(InvalidInputError, match="name another file"):
+        open_it(path)
 
 
 def changed(path, statement):

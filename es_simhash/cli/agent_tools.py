@@ -304,7 +304,11 @@ async def search_distinct(simhash: AsyncSimHashClient, asked: dict[str, Any], sh
     body = {"query": query, "_source": asked.pop("source", text_fields)}
     page = await simhash.search_distinct(body=body, size=shown.limit, **asked)
     hits = [each.to_dict() for each in page]
-    return Answer({"total": page.total}, "hits", hits, whole={"after": page.after})
+    whole: dict[str, Any] = {"after": page.after}
+    if page.after and len(page.after) > shown.characters:
+        longer = f"the next page begins at a place of {len(page.after):,} characters"
+        whole = {"after": None, "cut_after": f"{longer}: raise characters (at most 50,000), or leave by out"}
+    return Answer({"total": page.total}, "hits", hits, whole=whole)
 
 
 @_tool("find_passages find_passages_of", f"index text id min_contained min_run filter routing {_SHOWN}", PassageOptions)

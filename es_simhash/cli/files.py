@@ -88,18 +88,25 @@ def find_fault(head: bytes, *, is_json: bool) -> str | None:
 
 
 def _find_json_fault(head: bytes) -> str | None:
-    """Tell JSON of several lines. A line that is JSON by itself is judged by itself, as one that was cut is."""
-    first, line_break, _ = head.partition(b"\n")
+    """Tell JSON of several lines; a first line that was cut costs no other, and then others are objects."""
+    first, line_break, rest = head.partition(b"\n")
     first = first.rstrip()
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        if first[:1] == b"[":
-            return f"a JSON array: {ONE_EACH} (jq -c '.[]' does)"
-        if line_break and first[:1] == b"{" and first[-1:] in (b"{", b"[", b","):
-            each = ".hits.hits[]" if b'"took"' in head and b'"hits"' in head else "."
-            return f"JSON with line breaks in a document: {ONE_EACH} (jq -c '{each}' does)"
+    if _is_json(first) or sum(line[:1] == b"{" and _is_json(line) for line in rest.split(b"\n")) > (first[:1] == b"["):
+        return None
+    if first[:1] == b"[":
+        return f"a JSON array: {ONE_EACH} (jq -c '.[]' does)"
+    if line_break and first[:1] == b"{" and first[-1:] in (b"{", b"[", b","):
+        each = ".hits.hits[]" if b'"took"' in head and b'"hits"' in head else "."
+        return f"JSON with line breaks in a document: {ONE_EACH} (jq -c '{each}' does)"
     return None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def peek(file: IO[bytes]) -> bytes:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
+from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -129,22 +130,13 @@ SHOWN_FAILURES = 10
 
 _AS_JSON = "es_simhash.as_json"
 
-# C0 and C1 controls, line and paragraph separators, marks that change the direction of text, lone surrogates.
-_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    r"""Return *text* with each character that could control a terminal as an escape, such as ``\x1b`` or ``\u202e``."""
-    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
-
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes."""
     # A stdout that is not UTF-8 cannot print every character; JSON has escapes for those too.
     is_utf8 = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent)
-    # Outside strings JSON has none of these characters except the line breaks of an indent.
-    return _HIDDEN.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+    return escape_in_json(text)
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:

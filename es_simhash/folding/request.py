@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from es_simhash.arguments import Count, check_choice, check_object, check_options, check_sendable, option
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import from_hex, to_hex
 from es_simhash.hashing.charikar import FINGERPRINT_BITS
 from es_simhash.mapping.fields import Fields
 from es_simhash.transport.protocol import Index, index_key
@@ -249,13 +250,26 @@ class DistinctSearch:
             digest, plain = text[:_DIGITS], text[_DIGITS:]
             if digest != _digest(plain):
                 raise ValueError("another digest")
-            asked, key, run, shown = json.loads(plain)
-            place = Place(key and tuple(key), tuple(map(tuple, run)), tuple(shown))
-        except (binascii.Error, ValueError, TypeError) as error:
+            asked, *parts = json.loads(plain)
+            place = _read_place(len(self.sort), *parts)
+        except (binascii.Error, ValueError, TypeError, LookupError, RecursionError) as error:
             raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:
             raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
         return place
+
+
+def _read_place(length: int, key: Any, run: Any, shown: Any) -> Place:
+    """Return the place with a key of this *length*; raise ValueError or TypeError: anyone can make a digest."""
+    plain = (str, int, float, type(None))
+    are_lists = all(isinstance(each, list) for each in (key or [], run, shown))
+    is_key = key is None or (len(key) == length and all(isinstance(each, plain) for each in key))
+    is_number = key is None or (type(key[-1]) is int and key[-1] >= 0)
+    is_run = all(isinstance(each, (str, type(None))) for index, id_, routing in run for each in (index, id_, routing))
+    is_shown = len(shown) <= MOST_SHOWN and all(to_hex(from_hex(each)) == each for each in shown)
+    if not (are_lists and is_key and is_number and is_run and is_shown):
+        raise ValueError("another place")
+    return Place(None if key is None else tuple(key), tuple(map(tuple, run)), tuple(shown))
 
 
 def _has_unseeded(query: Any) -> bool:

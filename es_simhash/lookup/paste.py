@@ -18,6 +18,7 @@ from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_co
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
+from es_simhash.tables.hidden import HIDDEN, json_escape
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +272,13 @@ def write(condition: Condition, language: Language | Literal["esql"]) -> str:
 
 
 # A query bar is one line, and what cannot be seen cannot be checked: both languages know escapes for such characters.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]")
+_UNSEEN = re.compile(f"[\t\n\xa0\u200b-\u200f\u202f]|{HIDDEN}")
 
 
 def _quoted(text: str) -> str:
     """Return *text* as a phrase, in which neither language reads an operator; their escapes within it are the same."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    seen = _UNSEEN.sub(lambda match: "\\u" + format(ord(match[0]), "04x"), escaped)
+    seen = _UNSEEN.sub(lambda match: json_escape(match[0]), escaped)
     return f'"{seen}"'
 
 

@@ -14,14 +14,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, TypeAlias
 
-# C0 and C1 controls except tab and line feed, separators, marks that change the direction of text, lone surrogates,
-# and the codes that are no characters: a browser, an editor or a parser may treat each of them as an order.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff"
-    "\ufff9-\uffff]"
-)
+from es_simhash.tables.hidden import HIDDEN, shown
+
 # Most texts need no change; to see that costs less than to change them.
-_UNSAFE = re.compile(f"[&<>\"'{_HIDDEN.pattern[1:]}")
+_UNSAFE = re.compile(f"[&<>\"']|{HIDDEN}")
 _VOID = frozenset({"br", "meta", "input"})
 
 
@@ -36,11 +32,6 @@ class Html(str):
 
 
 Child: TypeAlias = "str | Html"
-
-
-def shown(text: str) -> str:
-    r"""Return *text* with each character that is an order rather than a letter as an escape, such as ``\u202e``."""
-    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _safe(child: Child) -> str:

@@ -13,7 +13,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.tables.notebook import Html, bar, shown
+from es_simhash.tables.hidden import shown
+from es_simhash.tables.notebook import Html, bar
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

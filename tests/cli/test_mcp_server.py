@@ -1,8 +1,10 @@
 """``es-simhash mcp`` as agents use it: by the SDK's own client, in another process, over stdio and HTTP."""
 
 import asyncio
+import base64
 import contextlib
 import functools
+import hashlib
 import http.client
 import json
 import os
@@ -173,6 +175,16 @@ def test_what_is_left_out_can_be_read_page_by_page(server, filled, runner, log):
                     break
             assert len(ids) == len(set(ids)) == 2
             assert "near" in ids
+            # A place remembers what was shown, and counts as characters of the answer.
+            first = (await answer(client, "search_distinct", **words))["after"]
+            asked, *_ = json.loads(base64.urlsafe_b64decode(first)[16:])
+            plain = json.dumps([asked, None, [], [f"{n:016x}" for n in range(2_000)]])
+            made = hashlib.sha256(plain.encode()).hexdigest()[:16] + plain
+            words["after"] = base64.urlsafe_b64encode(made.encode()).decode()
+            page = await answer(client, "search_distinct", **words)
+            assert (len(page["hits"]), page["after"]) == (1, None)
+            assert "raise characters" in page["cut_after"]
+            assert len(json.dumps(page)) < 6_000
 
     runner.run(use())
 

@@ -37,8 +37,10 @@ from es_simhash.removal.records import DuplicateResult
 from es_simhash.writes.operations import Failure
 
 ESCAPE = "\x1b[2J"
-HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800"
-HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800\u200b\ufeff\U000e0041\u2060"
+HIDDEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\u200b\ufeff\U000e0041\ud800-\udfff]"
+)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_text_without_controls_is_shown_as_it_is(text):
     """Only hidden characters change, and they are gone afterwards."""
     assert not HIDDEN.search(visible(text))
     assert "\n" not in visible(text)
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         assert visible(text) == text
 
 

@@ -57,6 +57,14 @@ def test_a_broken_line_is_told_and_the_next_is_read(read, line, reason):
     assert reason in second.reason
 
 
+@pytest.mark.parametrize("line", [b"{", b"[", b'{"a": 1,', b'["a"', b"\xb8\xdb\xb8\xdb"])
+def test_a_broken_first_line_costs_no_other(read, line):
+    """It is not taken for the beginning of JSON over several lines, or of another encoding."""
+    first, *rest = read(line + b'\n{"n": 2}\n{"n": 3}\n')
+    assert "not " in first.reason
+    assert [each.value for each in rest] == [{"n": 2}, {"n": 3}]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize(("name", "content"), [("x.jsonl", '{"a": 1}\n{"a": 2}\n'), ("x.csv", "a,b\n1,2\n3,4\n")])
 def test_a_file_of_another_encoding_is_told_once(read, encoding, name, content):

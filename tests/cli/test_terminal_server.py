@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from tests.servers.command_line import NEAR, OTHER, TEXT
 
 # Escapes, C1 controls, direction marks and line breaks.
-HOSTILE = "\x1b[2J\x9b31m\u202e\u200f\u2028x\ny"
-HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+HOSTILE = "\x1b[2J\x9b31m\u202e\u200f\u2028x\ny\u200b\ufeff\U000e0041\u2060"
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\u200b\ufeff\U000e0041]")
 LONG = {"a": f"{HOSTILE}0", "b": "地铁二号线开通运营" * 18, "c": "c" * 512, "d": "\u05d0\u200f/" * 60, "e": "{}"}
 
 

@@ -1,6 +1,7 @@
 """Searches without near-duplicates, to the last page, against all hits read at once and folded one by one."""
 
 import base64
+import hashlib
 import json
 import random
 import shlex
@@ -292,8 +293,24 @@ def test_a_place_of_another_search(simhash, filled):
     for wrong in ("", "x", page.after[:-4], page.after[::-1], base64.urlsafe_b64encode(changed.encode()).decode()):
         with pytest.raises(InvalidInputError, match="was cut or changed"):
             simhash.search_distinct(filled, {"query": {"match_all": {}}}, after=wrong)
+    asked, key, run, shown = json.loads(text[16:])
+    for parts in (
+        *([asked, each, run, shown] for each in (5, "ab", [], {}, [1.5], ["7"], [True], [{}, 3], [-1], [[], 3])),
+        *([asked, key, each, shown] for each in (5, [1], [["a"]], [["a", 7, None]], [["a", "b", ["c"]]], {"abc": 1})),
+        *([asked, key, run, each] for each in (5, ["x"], [7], ["A" * 16], ["0" * 16] * 10_001, {"a": 1})),
+        *([asked], [asked, key, run, shown, 1], "abcd", 7, [[], key, run, shown]),
+    ):
+        with pytest.raises(InvalidInputError, match="after"):
+            simhash.search_distinct(filled, {"query": {"match_all": {}}}, after=forged(json.dumps(parts)))
+    with pytest.raises(InvalidInputError, match="was cut or changed"):
+        simhash.search_distinct(filled, {}, after=forged("[" * 100_000))
     with pytest.raises(TypeError, match="page.after"):
         simhash.search_distinct(filled, {}, after=7)
+
+
+def forged(plain):
+    """Return a place as anyone can make it, whose digest is right."""
+    return base64.urlsafe_b64encode((hashlib.sha256(plain.encode()).hexdigest()[:16] + plain).encode()).decode()
 
 
 def test_a_page_without_hits_has_its_aggregations(server, simhash, filled):

@@ -29,11 +29,14 @@ HOSTILE = [
     "\u202eevil\u202c",
     "\x00\x1b[31m",
     "half \ud800",
+    "un\u200b\ufeff\U000e0041\u2060seen",
     "</svg></style></title><style>*{display:none}</style>",
     "{0} {index} %s",
     "北京 <b>",
 ]
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\u200b\ufeff\U000e0041\ud800-\udfff]"
+)
 IMAGE = "<img src='http://report.invalid/a.png'>"
 # What a fresh Chromium asks for, whatever page it shows.
 CHROMIUMS_OWN = (".google.com", ".googleapis.com", ".gvt1.com")

@@ -26,7 +26,8 @@ from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.review import Review, compare_fields, review_html, summarize
 from es_simhash.removal.review_page import Page, write_page
-from es_simhash.tables.notebook import Html, element, join, shown, user_text
+from es_simhash.tables.hidden import shown
+from es_simhash.tables.notebook import Html, element, join, user_text
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -35,6 +36,7 @@ HOSTILE = [
     "\u202eevil\u202c \u2066x",
     "\x1b[31mred\x1b[0m \x00 \x9b",
     "half \ud800 and \udfff",
+    "un\u200b\ufeff\U000e0041\u2060seen",
     "w" * 5_000,
     "שלום עולם",
     "北京 ニュース 你好，世界。",
@@ -45,7 +47,9 @@ HOSTILE = [
     " \n\t\r ",
 ]
 VOID = {"meta", "input"}
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\u200b\ufeff\U000e0041\ud800-\udfff]"
+)
 
 
 class Checked(HTMLParser):

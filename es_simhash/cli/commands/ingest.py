@@ -241,6 +241,7 @@ def _check_text_field(
             if not wanted.isdisjoint(found):
                 return
             names |= dict.fromkeys(found) if lines <= FIRST else {}
+            names.pop("_id", None)
     if names:
         raise InvalidInputError(
             f"none of {count(lines, 'line')} has a field {shorten(', '.join(text_field))}, so nothing was created or "

@@ -19,7 +19,7 @@ import click
 
 from es_simhash import __version__
 from es_simhash.cli import options
-from es_simhash.cli.agent_answers import NOTE, harmless
+from es_simhash.cli.agent_answers import NOTE
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import note, visible, warn
@@ -110,7 +110,7 @@ def _make(reader: Reader) -> Server[Any]:
         try:
             answer = await reader.call(asked.name, asked.arguments or {})
         except Exception as failure:  # noqa: BLE001 -- each is one line for the agent
-            text = harmless(visible(describe(failure, url=reader.target.server.url)))
+            text = visible(describe(failure, url=reader.target.server.url))
             return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
         text = json.dumps(answer, ensure_ascii=False)
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)

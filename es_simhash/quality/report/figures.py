@@ -18,7 +18,8 @@ from es_simhash.dashboards.charts import DUPLICATES, OTHERS, chart, given, size_
 from es_simhash.errors import MissingDependencyError
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
-from es_simhash.tables.notebook import Child, Html, element, shown
+from es_simhash.tables.hidden import shown
+from es_simhash.tables.notebook import Child, Html, element
 
 _LABEL = {"fill": "currentColor", "font": "system-ui, sans-serif", "fontSize": 12}
 _CONFIG = {
