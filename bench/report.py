@@ -2,9 +2,11 @@
 How long ``stats`` and ``report`` take, and how much memory, by the number of documents.
 
     python bench/report.py --product opensearch --documents 1000000
+    python bench/report.py --product opensearch --documents 200000 --one-group
 
 Fills an index as ``dashboards.py`` does: half of the documents are canonicals, and the sizes of groups fall off as one
-over their rank. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of one
+over their rank. With ``--one-group`` all documents are edited copies of one text and one group, and whatever shows
+groups is measured, the pages of a plan of removal too. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of one
 search that counts all documents in the same run, and the most memory that the process held, in megabytes, beside that
 of a process that only connects.
 """
@@ -18,13 +20,31 @@ import resource
 import time
 from typing import Any
 
-from dashboards import INDEX, fill
+from dashboards import CHUNK, INDEX, START, fill
 from vectors import connect
 
 from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
 
 FIELDS = {"time_field": "published", "source_field": "source", "text_field": "body"}
+WORDS = ["".join("aeiou"[(n >> i) % 5] + "klmnrst"[(n * 3 + i) % 7] for i in range(4)) for n in range(120)]
+
+
+def fill_one_group(client: Any, documents: int) -> None:
+    """Index *documents* that are copies of one text with a word changed, all in one group."""
+    simhash = SimHashClient(client)
+    settings = {"number_of_replicas": 0, "refresh_interval": "-1"}
+    properties = {"source": {"type": "keyword"}, "published": {"type": "date"}}
+    simhash.create_index(INDEX, text_field="body", mappings={"properties": properties}, settings=settings)
+    for start in range(0, documents, CHUNK):
+        actions = []
+        for n in range(start, min(start + CHUNK, documents)):
+            text = " ".join([*WORDS[: n % 120], f"w{n % 997}", *WORDS[n % 120 + 1 :]])
+            own = {"source": f"source {n % 40}", "body": text, "published": START + n * 60_000}
+            actions.append({"_op_type": "index", "_index": INDEX, "_id": f"{n:06}", **own})
+        for _ in simhash.ingest(INDEX, actions, on_duplicate=None):
+            pass
+    simhash.reconcile(INDEX, max_distance=20, verify=0.5)
 
 
 def measure(product: str, url: str, operation: str) -> dict[str, Any]:
@@ -40,6 +60,13 @@ def measure(product: str, url: str, operation: str) -> dict[str, Any]:
     elif operation == "stats":
         found = simhash.stats(INDEX, **FIELDS)
         more = {"groups": found.groups.number, "duplicates": found.duplicates}
+    elif operation == "doctor":
+        more = {"findings": len(simhash.doctor(INDEX).findings)}
+    elif operation == "groups":
+        more = {"members": [len(each.members) for each in simhash.groups(INDEX)]}
+    elif operation == "search_distinct":
+        found = simhash.search_distinct(INDEX, {"query": {"match": {"body": WORDS[3]}}})
+        more = {"hits": len(found["hits"]["hits"])}
     else:
         page = simhash.report(INDEX, **FIELDS).html()
         more = {"page_kilobytes": round(len(page.encode()) / 1000)}
@@ -63,13 +90,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
     parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--one-group", action="store_true")
+    parser.add_argument("--only", nargs="*", default=())
     arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with embedded_server(arguments.product, heap="1g") as server:
         client = connect(server)
-        fill(client, arguments.documents)
+        (fill_one_group if arguments.one_group else fill)(client, arguments.documents)
         client.close()
-        for operation in ("count", "stats", "report"):
+        for operation in arguments.only or ("count", "stats", "report"):
             # A new process each: what one has held says nothing of another.
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 found[operation] = pool.apply(measure, (arguments.product, server.url, operation))

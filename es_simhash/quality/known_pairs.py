@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,8 @@ class RealPairs:
     Pairs that an index really has, each of a sampled document and one near it; parallel arrays.
     *distance*: in bits. *similarity*: shingle Jaccard. *weight*: for how many pairs it stands; more than 1 where only
     some of the documents near one were compared. *sampled*: position of the sampled document in the sample. *letters*:
-    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for.
+    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for. *looked_up*:
+    how many sampled documents were looked up, the first ones.
     """
 
     distance: NDArray[np.int64]
@@ -146,6 +147,7 @@ class RealPairs:
     weight: NDArray[np.float64]
     sampled: NDArray[np.int64]
     letters: NDArray[np.float64]
+    looked_up: int
 
     def scores(self, preset: Preset) -> NDArray[np.float64]:
         return self.similarity if measure_of(preset) == WORD_SHINGLES else self.letters
@@ -179,7 +181,8 @@ class PresetSample(Record):
     *removed*: share of all documents that would go, if one document stays for each group. *pairs*: how many pairs
     within the distance were compared. *precision*: share of the pairs within the distance whose texts are similar
     enough for the preset; ``None`` without pairs. It is what the bits alone would get right: the preset compares the
-    texts and leaves the other pairs out.
+    texts and leaves the other pairs out. *left_out*: how many more documents were drawn and not looked up, because
+    those before them have a million documents near them.
     """
 
     preset: str
@@ -189,19 +192,20 @@ class PresetSample(Record):
     removed: Estimate
     pairs: int
     precision: Estimate | None
+    left_out: int = 0
 
 
-def sample_presets(pairs: RealPairs, sampled: int, *, seed: int = 0) -> tuple[PresetSample, ...]:
+def sample_presets(pairs: RealPairs, drawn: int, *, seed: int = 0) -> tuple[PresetSample, ...]:
     """
-    Return what each preset would remove, from *pairs* of *sampled* documents.
+    Return what each preset would remove, from *pairs* of those of the *drawn* documents that were looked up.
     A document that is similar to m - 1 others is removed with probability 1 - 1/m, because one of m stays. Confidence
     intervals: from drawing the sampled documents again (bootstrap); where that has no spread, from the rule of three.
     """
-    if not sampled:
+    if not (sampled := pairs.looked_up):
         return ()
     # How often each document is in each of a thousand draws.
-    drawn = np.random.default_rng(seed).multinomial(sampled, np.full(sampled, 1 / sampled), size=1_000)
-    return tuple(_measure(preset, pairs, sampled, drawn) for preset in PRESETS.values())
+    draws = np.random.default_rng(seed).multinomial(sampled, np.full(sampled, 1 / sampled), size=1_000)
+    return tuple(replace(_measure(each, pairs, sampled, draws), left_out=drawn - sampled) for each in PRESETS.values())
 
 
 def _measure(preset: Preset, pairs: RealPairs, sampled: int, drawn: NDArray[np.int64]) -> PresetSample:

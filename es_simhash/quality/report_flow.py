@@ -274,5 +274,6 @@ def _sample_presets(
     )
     if missing:
         raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
-    found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, len(sampled), seed=seed))
+    drawn = min(len(sampled), LOOKUPS)
+    found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, drawn, seed=seed))
     return found

@@ -126,6 +126,10 @@ def sample_documents(
 LOOKUPS = 200
 """Sampled documents that are looked up."""
 _TOGETHER = 20
+MOST_NEAR = 1_000_000
+"""Once so many documents near sampled ones were read, no more of these are looked up."""
+# One is looked up at a time where one has more documents near it, so that no more are in memory at once.
+_MANY = 10_000
 # Of the documents near one, so many are compared, and as many of those farther away; each then stands for several.
 _COMPARED, _NEAR = 50, 12
 
@@ -152,9 +156,10 @@ def read_real_pairs(
     """
     Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
     A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
-    Cost: a lookup for each of up to 200 documents, and a search for every 500 documents near them. *sampled*: keys and
-    texts, drawn at random. *max_distance*: in bits, inclusive. *seed*: chooses which documents are compared where one
-    has many near it. *clauses*: queries that the documents near the sampled ones must match.
+    Cost: a lookup for each of up to 200 documents, fewer where :data:`MOST_NEAR` are near them, and a search for every
+    500 that are compared. *sampled*: keys and texts, drawn at random. *max_distance*: in bits, inclusive. *seed*:
+    chooses which documents are compared where one has many near it. *clauses*: queries that the documents near the
+    sampled ones must match.
     """
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
@@ -163,17 +168,18 @@ def read_real_pairs(
     pairs: list[_Pair] = []
     reasons: dict[str, None] = {}
     options = LookupOptions(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
-    for begin in range(0, len(asked), _TOGETHER):
-        part = values[begin : begin + _TOGETHER]
-        answers = yield from find_many(context, index, None, part, options)
-        for number, answer in enumerate(answers, begin):
+    done = near = largest = 0
+    while done < len(asked) and near <= MOST_NEAR:
+        part = values[done : done + (_TOGETHER if done and largest <= _MANY else 1)]
+        for answer in (yield from find_many(context, index, None, part, options)):
             if isinstance(answer, Exception):
                 raise answer
             reasons |= dict.fromkeys(answer.reasons)
-            pairs += _draw(number, asked[number][0], answer, chance)
+            pairs += _draw(done, asked[done][0], answer, chance)
+            done, near, largest = done + 1, near + len(answer), max(largest, len(answer))
     found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), settings.text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
-    compared: RealPairs = yield Compute(lambda: _compare(texts, known, found.texts, settings.scheme))
+    compared: RealPairs = yield Compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
     return compared, tuple(reasons)
 
 
@@ -195,4 +201,5 @@ def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str
     similarity, _ = compare_pairs(every, left, right, measure=WORD_SHINGLES.after(scheme))
     letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS.after(scheme), bound=SAME_LETTERS)
     distance = np.array([each.near_dup.distance for each in pairs], np.int64)
-    return RealPairs(distance, similarity, np.array([each.weight for each in pairs], np.float64), left, letters)
+    weight = np.array([each.weight for each in pairs], np.float64)
+    return RealPairs(distance, similarity, weight, left, letters, len(texts))

@@ -31,7 +31,7 @@ from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.quality.edits import EDITS, NOISE, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
-from es_simhash.quality.sampling_flow import LOOKUPS, SampleOptions, read_real_pairs, sample_documents, sample_option
+from es_simhash.quality.sampling_flow import SampleOptions, read_real_pairs, sample_documents, sample_option
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
@@ -288,7 +288,7 @@ def near_in_sample(edited: Edited, scheme: Scheme) -> RealPairs:
     left, right, distance = np.concatenate([none, *map(np.array, found)], axis=1)
     left, right = places[left], places[right]
     similarity, _ = compare_pairs(edited.originals, left, right, measure=WORD_SHINGLES.after(scheme))
-    return RealPairs(distance, similarity, np.ones(distance.size), left, np.zeros(distance.size))
+    return RealPairs(distance, similarity, np.ones(distance.size), left, np.zeros(distance.size), len(values))
 
 
 def _unrelated(near: RealPairs, *, count: int, documents: int) -> dict[int, float]:
@@ -357,8 +357,9 @@ def tune(context: Context, index: Index, options: TuneOptions) -> Flow[Tuning]:
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
-        if len(drawn.sampled) > LOOKUPS:
-            notes.append(f"the precision of {settings.scheme} is that of the documents near {LOOKUPS} of the sample")
+        if len(drawn.sampled) > real.looked_up:
+            near = f"the documents near {real.looked_up} of the sample"
+            notes.append(f"the precision of {settings.scheme} is that of {near}")
     yield Tell(Progress(0, len(chosen), "measuring schemes"))
     found: Tuning = yield Compute(_measure, (name, drawn, chosen, stats, notes, options.seed, pairs_of))
     yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))

@@ -18,7 +18,7 @@ from es_simhash import (
     fingerprint_fields,
     get_scheme,
 )
-from es_simhash.quality import stats_flow, stats_flow as group_sizes
+from es_simhash.quality import sampling_flow, stats_flow, stats_flow as group_sizes
 from es_simhash.transport import buckets_flow as buckets
 from tests.servers.support import put
 
@@ -278,6 +278,23 @@ def test_a_report(filled, simhash):
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
+
+
+def test_a_report_on_a_giant_group(server, simhash, index, monkeypatch):
+    """Once many near-duplicates were read no more documents are looked up for the presets, and the page says so."""
+    simhash.create_index(index, text_field="body", max_distance=3)
+    put(server, index, [{"_id": str(n), "body": "rain " * 30} for n in range(30)])
+    list(simhash.backfill(index))
+    simhash.reconcile(index)
+    monkeypatch.setattr(sampling_flow, "MOST_NEAR", 100)
+    monkeypatch.setattr(sampling_flow, "_MANY", 10)
+    found = simhash.report(index)
+    assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
+    assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * 4
+    notes = simhash.tune(index).notes
+    assert any("near 4 of the sample" in each for each in notes), notes
+    pytest.importorskip("vl_convert")
+    assert "26 more documents were drawn" in found.html()
 
 
 def test_a_report_of_a_part(filled, simhash):
