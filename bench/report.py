@@ -5,7 +5,7 @@ How long ``stats`` and ``report`` take, and how much memory, by the number of do
     python bench/report.py --product opensearch --documents 200000 --one-group
 
 Fills an index as ``dashboards.py`` does: half of the documents are canonicals, and the sizes of groups fall off as one
-over their rank. With ``--one-group`` all documents are edited copies of one text and one group, and whatever shows
+over their rank. With ``--one-group`` all documents are copies of one text with 997 edits, in one group, and whatever shows
 groups is measured, the pages of a plan of removal too. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of one
 search that counts all documents in the same run, and the most memory that the process held, in megabytes, beside that
 of a process that only connects.
@@ -39,7 +39,8 @@ def fill_one_group(client: Any, documents: int) -> None:
     for start in range(0, documents, CHUNK):
         actions = []
         for n in range(start, min(start + CHUNK, documents)):
-            text = " ".join([*WORDS[: n % 120], f"w{n % 997}", *WORDS[n % 120 + 1 :]])
+            place = n % 997 % 120
+            text = " ".join([*WORDS[:place], f"w{n % 997}", *WORDS[place + 1 :]])
             own = {"source": f"source {n % 40}", "body": text, "published": START + n * 60_000}
             actions.append({"_op_type": "index", "_index": INDEX, "_id": f"{n:06}", **own})
         for _ in simhash.ingest(INDEX, actions, on_duplicate=None):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 BUCKETS = 200
+# Duplicates in the groups that are read at once, of one group where it has more: 20 MB without their sources.
+TOGETHER = 50_000
 PAGE = 5_000
 STEP = 10_000
 
@@ -246,7 +248,7 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
     """
     Emit a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
 
-    Cost: a search for every 200 groups, and for every 5,000 documents in them; to sort by size, the names of all groups
+    Cost: a search for up to 200 groups, and for every 5,000 documents in them; to sort by size, the names of all groups
     are kept in memory.
 
     Raises:
@@ -265,12 +267,26 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
         every.sort(key=lambda each: -each[1])
     done = 0
     while part := every[done : done + BUCKETS] if is_sorted else (yield from reader.read_names()):
-        yield from reader.emit([name for name, _ in part])
-        done += len(part)
-        yield Tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
+        for names in _together(part):
+            yield from reader.emit(names)
+            done += len(names)
+            yield Tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
     now = yield from _read_grouping(context, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
+
+
+def _together(named: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """Yield the names of groups in parts, by their numbers of duplicates."""
+    names: list[str] = []
+    total = 0
+    for name, number in named:
+        if names and total + number > TOGETHER:
+            yield names
+            names, total = [], 0
+        names.append(name)
+        total += number
+    yield names
 
 
 def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flow[Resolved]:

@@ -18,6 +18,7 @@ from es_simhash import (
     fingerprint_fields,
     get_scheme,
 )
+from es_simhash.cli.commands import groups as groups_command
 from es_simhash.quality import sampling_flow, stats_flow, stats_flow as group_sizes
 from es_simhash.transport import buckets_flow as buckets
 from tests.servers.support import put
@@ -280,7 +281,7 @@ def test_a_report(filled, simhash):
     json.dumps(found.to_dict())
 
 
-def test_a_report_on_a_giant_group(server, simhash, index, monkeypatch):
+def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
     """Once many near-duplicates were read no more documents are looked up for the presets, and the page says so."""
     simhash.create_index(index, text_field="body", max_distance=3)
     put(server, index, [{"_id": str(n), "body": "rain " * 30} for n in range(30)])
@@ -291,6 +292,8 @@ def test_a_report_on_a_giant_group(server, simhash, index, monkeypatch):
     found = simhash.report(index)
     assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
     assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * 4
+    monkeypatch.setattr(groups_command, "MOST_MEMBERS", 20)
+    assert run("groups", index).stdout.endswith("  and 9 more documents: --json has all\n")
     notes = simhash.tune(index).notes
     assert any("near 4 of the sample" in each for each in notes), notes
     pytest.importorskip("vl_convert")

@@ -173,6 +173,10 @@ def test_the_command(archive, tmp_path):
     found = json.loads(result.stdout)
     assert [[each["canonical"] for each in chain] for chain in found["removals"]] == [["c"]]
     assert [each["id"] for each in found["stands_for"]] == ["a\x1b"]
+    many = archive("many", *(removed(f"a{n}", "b", 1) for n in range(102)))
+    shown = CliRunner().invoke(app, ["history", "b", str(many)]).stdout
+    assert shown.endswith("  and 2 more documents: --json has all\n")
+    assert len(json.loads(CliRunner().invoke(app, ["history", "b", str(many), "--json"]).stdout)["stands_for"]) == 102
     assert CliRunner().invoke(app, ["history", "z", "--archive", str(one)]).exit_code == 1
     (tmp_path / "no").write_text("{}")
     with pytest.raises(InvalidInputError):

@@ -65,7 +65,8 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
     The first document of a group is its canonical. The number before each other document is its distance from the
     canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
     of their canonical are left out. With --contained documents follow of which es-simhash tag --contained found that
-    they stand in the canonical. With --json each group is one line.
+    they stand in the canonical. Of each kind 100 are printed, and how many more there are. With --json each group is
+    one line, with all of them.
     """
     found = False
     merged = 0
@@ -90,13 +91,20 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
         note(f"no group of {min_size} or more documents")
 
 
+# Duplicates of a group that are printed, and documents that stand in its canonical.
+MOST_MEMBERS = 100
+
+
 def _show(group: Group, lines: Lines) -> None:
     lines.print(Value("id", group.id), f"  {count(len(group.members), 'document')}", *_source(group.members[0]))
-    for each in group.members[1:]:
+    for each in group.members[1 : 1 + MOST_MEMBERS]:
         similarity = "" if each.similarity is None else f"  {share_text(cut(each.similarity))}"
         lines.print(f"  {each.distance:>2}{similarity}  ", Value("id", each.id), *_source(each))
-    for key in group.contained or ():
+    contained = group.contained or ()
+    for key in contained[:MOST_MEMBERS]:
         lines.print("  contained  ", Value("id", key.id))
+    if (rest := max(0, len(group.members) - 1 - MOST_MEMBERS) + max(0, len(contained) - MOST_MEMBERS)) > 0:
+        lines.print(f"  and {count(rest, 'more document')}: --json has all")
 
 
 def _source(document: NearDup) -> list[str | Value]:

@@ -210,6 +210,10 @@ def history(id_: str, archives: tuple[str, ...], more: tuple[str, ...], prefix: 
     return 0 if history and not history.is_incomplete else 1
 
 
+# Removed documents that are printed for the one that stands for them.
+MOST_STOOD_FOR = 100
+
+
 def _show_history(history: History) -> None:
     with Lines() as lines:
         for chain in history.removals:
@@ -217,8 +221,10 @@ def _show_history(history: History) -> None:
                 lines.print("  " * depth, *_removed(each))
         if history.stands_for:
             lines.print(Value("id", history.id), " stands for these removed documents:")
-            for each in history.stands_for:
+            for each in history.stands_for[:MOST_STOOD_FOR]:
                 lines.print("  ", *_removed(each))
+            if (rest := len(history.stands_for) - MOST_STOOD_FOR) > 0:
+                lines.print(f"  and {count(rest, 'more document')}: --json has all")
 
 
 def _removed(removed: Removed) -> list[str | Value]:
