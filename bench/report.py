@@ -5,10 +5,10 @@ How long ``stats`` and ``report`` take, and how much memory, by the number of do
     python bench/report.py --product opensearch --documents 200000 --one-group
 
 Fills an index as ``dashboards.py`` does: half of the documents are canonicals, and the sizes of groups fall off as one
-over their rank. With ``--one-group`` all documents are copies of one text with 997 edits, in one group, and whatever shows
-groups is measured, the pages of a plan of removal too. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of one
-search that counts all documents in the same run, and the most memory that the process held, in megabytes, beside that
-of a process that only connects.
+over their rank. With ``--one-group`` all documents are copies of one text with 997 edits, in one group, and whatever
+reads groups is measured. Each operation runs in a process of its own. Prints JSON: seconds, the time divided by that of
+one search that counts all documents in the same run, and the most memory that the process held, in megabytes, beside
+that of a process that only connects.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def main() -> None:
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--one-group", action="store_true")
-    parser.add_argument("--only", nargs="*", default=())
     arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with embedded_server(arguments.product, heap="1g") as server:
         client = connect(server)
         (fill_one_group if arguments.one_group else fill)(client, arguments.documents)
         client.close()
-        for operation in arguments.only or ("count", "stats", "report"):
+        more = ("doctor", "groups", "search_distinct") if arguments.one_group else ()
+        for operation in ("count", "stats", "report", *more):
             # A new process each: what one has held says nothing of another.
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 found[operation] = pool.apply(measure, (arguments.product, server.url, operation))
