@@ -77,7 +77,7 @@ class Dialect:
             return _answer(call, self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
-                _note_other_product(error)
+                _note_remedy(error)
                 raise
         return _answer(call, self._send(client, call))
 
@@ -87,7 +87,7 @@ class Dialect:
             return _answer(call, await self._send(client, self._with_options(call)))
         except Exception as error:
             if not self._is_unknown(error):
-                _note_other_product(error)
+                _note_remedy(error)
                 raise
         return _answer(call, await self._send(client, call))
 
@@ -114,8 +114,13 @@ class Dialect:
         return any(name in text for name in (*self.search_options, *self.source_options))
 
 
-def _note_other_product(error: Exception) -> None:
-    """Note on *error* what to do, if it says that the client of Elasticsearch speaks to something else."""
+def _note_remedy(error: Exception) -> None:
+    """Note on *error* what to do, if a request is too large, or the client speaks to something else than it thinks."""
+    if status_of(error) == 413:
+        error.add_note(
+            "the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "
+            "client_max_body_size of nginx): raise that limit, or give less at once"
+        )
     is_refused = status_of(error) in (400, 406) and any(
         word in error_text(error) for word in ("compatible-with", "media_type_header_exception")
     )

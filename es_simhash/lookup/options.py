@@ -28,7 +28,7 @@ from es_simhash.texts.measures import (
     check_bound,
     get_preset,
 )
-from es_simhash.transport.answers import Gap, refusal_text
+from es_simhash.transport.answers import Gap, is_closed, refusal_text
 from es_simhash.transport.protocol import Index, index_key, status_of
 
 TextSource: TypeAlias = Callable[[NearDup], str | None]
@@ -216,8 +216,9 @@ class ResidentError(Exception):
 
 
 def as_fault(error: Exception, kind: ResidentFault) -> Exception:
-    """Return what a refusal means here; the client's own exception where the server did not answer."""
-    return error if status_of(error) is None else ResidentError(kind, refusal_text(error)[:CUT])
+    """Return what a refusal means here; the client's own exception for a closed index, or where there is no answer."""
+    is_plain = status_of(error) is None or is_closed(error)
+    return error if is_plain else ResidentError(kind, refusal_text(error)[:CUT])
 
 
 OnIncomplete = Literal["raise", "return"]

@@ -124,7 +124,8 @@ def _judge(
         else:
             refusal = None if outcome is None else outcome.error
             done[key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
-            if outcome is None or outcome.status in (MISSING, CONFLICT) or is_passing(outcome.status):
+            # A bulk request has waited for a busy server already.
+            if outcome is None or outcome.status in (MISSING, CONFLICT):
                 again.append(key)
     return again
 

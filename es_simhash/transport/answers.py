@@ -121,6 +121,11 @@ def is_shard_missing(refusal: BaseException) -> bool:
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
 
+def is_closed(refusal: BaseException) -> bool:
+    """Return whether the server refused a request because an index is closed."""
+    return "index_closed_exception" in refusal_text(refusal)
+
+
 def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
     """
     Return whether a point in time, or a part of it, is gone: it is too old, or an index was made anew.

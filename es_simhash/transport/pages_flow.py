@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_slice_refused, is_window_refused
+from es_simhash.transport.answers import (
+    Gap,
+    find_gaps,
+    is_closed,
+    is_shard_missing,
+    is_slice_refused,
+    is_window_refused,
+)
 from es_simhash.transport.protocol import Call, Flow, Index, Together, error_text, status_of
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, attempt, is_passing
 
@@ -269,7 +276,8 @@ def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None =
         opened = yield Call("open_point_in_time", arguments, opens=True)
     except Exception as error:
         # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
-        if status_of(error) not in (400, 403, 404, 405) and not is_shard_missing(error):
+        is_lacking = status_of(error) in (400, 403, 404, 405) or is_shard_missing(error)
+        if not is_lacking or is_closed(error):
             raise
         # A missing index fails again when it is scrolled, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
-from es_simhash.transport.protocol import Call, Flow, Index, Request, Wait, index_key, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, Request, Wait, error_text, index_key, status_of
 
 logger = logging.getLogger("es_simhash")
 
@@ -32,13 +32,22 @@ LONGEST_WAIT_SECONDS = 30.0
 MOST_DOUBLINGS = 20
 
 # Too many requests, and what proxies and clusters answer while a node restarts.
-_PASSING = frozenset({429, 502, 503, 504})
+_BUSY = 429
+_PASSING = frozenset({_BUSY, 502, 503, 504})
 
 
-def is_passing(refusal: BaseException | int | None) -> bool:
-    """Return whether a refusal (an exception or a status) is temporary: the server is busy or starting."""
-    status = status_of(refusal) if isinstance(refusal, BaseException) else refusal
-    return status in _PASSING
+BLOCK = "cluster_block_exception"
+"""What a server says of a block: with 403 or 429 of one that somebody must remove, with 503 while it starts."""
+
+
+def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
+    """
+    Return whether a refusal (an exception, or a status and the *kind* of the error) is temporary.
+    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute.
+    """
+    if isinstance(refusal, BaseException):
+        refusal, kind = status_of(refusal), error_text(refusal)
+    return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind)
 
 
 @dataclass(slots=True)

@@ -18,12 +18,14 @@ from es_simhash.groups.settings_flow import Regrouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.passages.candidates_flow import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Flow, Index, error_text, local_names, status_of
+from es_simhash.transport.protocol import Call, Flow, Index, error_text, local_names, status_of
+from es_simhash.transport.retry_flow import ask, unless_refused
 from es_simhash.upkeep.setup_flow import read_mappings
 from es_simhash.writes.targets_flow import read_source_modes
 
@@ -101,7 +103,8 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
     if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
         used = len(markers_in_use(mapping, prefix=context.prefix))
-        faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
+        if used > 1 or not (yield from _is_derived(name)):
+            faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
@@ -128,6 +131,13 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,
     )
+
+
+def _is_derived(name: str) -> Flow[bool]:
+    """Return whether index *name* has derived source, which takes no marker."""
+    call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
+    answer = (yield from unless_refused(ask(call), 401, 403)) or {}
+    return has_derived_source((answer.get(name) or {}).get("settings") or {})
 
 
 def _count(index: Index, name: str, query: Mapping[str, Any]) -> Flow[tuple[int, list[Gap]]]:

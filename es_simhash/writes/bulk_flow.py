@@ -199,7 +199,7 @@ class Bulk:
             yield from self._send(places[:half])
             yield from self._send(places[half:])
             return
-        if status is None or not (concerns_one or is_passing(status)):
+        if status is None or not (concerns_one or is_passing(answer)):
             raise answer
         reason = "a value in it cannot be written as JSON" if _is_unserialisable(answer) else str(answer)
         refusal = Refusal(status, reason=reason)
@@ -255,7 +255,7 @@ class Bulk:
             id_ = place if (given := operation.header.get("_id")) is None else str(given)
             if outcome is None:
                 continue
-            if place in self._changed or (is_passing(outcome.status) and place not in self._final):
+            if place in self._changed or (_is_passing(outcome) and place not in self._final):
                 if id_ in later:
                     self.outcomes[place] = Outcome(later[id_].id, later[id_].index, 200)
                     self._changed.discard(place)
@@ -264,6 +264,10 @@ class Bulk:
             elif outcome.is_done or (operation.kind == "delete" and outcome.status == MISSING):
                 later[id_] = outcome
         return waiting[::-1]
+
+
+def _is_passing(outcome: Outcome) -> bool:
+    return is_passing(outcome.status, "" if outcome.error is None else outcome.error.type)
 
 
 def _is_unserialisable(error: BaseException) -> bool:

@@ -440,3 +440,15 @@ def test_an_interrupt_says_what_was_not_answered(request_, number):
             return error.__notes__
 
     assert asyncio.run(cancelled()) == said
+
+
+def test_a_request_that_is_too_large_has_a_note():
+    """Of a read too: which limits there are, and what to do."""
+
+    class Refusing:
+        def search(self, **_):
+            raise ServerError(413)
+
+    with pytest.raises(ServerError) as failure:
+        OPENSEARCH.call(Refusing(), Call("search", {"body": {}}))
+    assert "http.max_content_length" in failure.value.__notes__[0]

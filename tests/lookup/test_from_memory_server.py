@@ -208,3 +208,13 @@ def test_a_data_stream(opensearch):
         opensearch.request("DELETE", f"/_data_stream/{index}")
         opensearch.request("DELETE", f"/_index_template/{index}")
         client.close()
+
+
+def test_a_closed_index_is_named(server, index, simhash):
+    """In the words of the client, as without memory: it says nothing of points in time."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    fill(server, index, STORED[:3])
+    server.request("POST", f"/{index}/_close")
+    with pytest.raises(Exception, match="index_closed_exception") as failure:
+        simhash.find_near_dups_many(index, fingerprints=ASKED, max_distance=3, lookups="memory")
+    assert not isinstance(failure.value, InvalidInputError)

@@ -303,6 +303,7 @@ def test_derived_source_takes_no_marker(server, index, simhash):
         server.request("PUT", f"/{name}/_doc/0?refresh=true", {"body": TEXT})
         list(add(name, text_field="body"))
     assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
+    assert [each.faults for each in simhash.check(index)] == [()]  # nothing is advised that cannot be done
     assert [
         each.action for each in simhash.ingest(index, [{"_id": "1", "body": TEXT}, {"_id": "2", "body": TEXT + "!"}])
     ] == ["written", "tagged"]

@@ -1,0 +1,78 @@
+"""Blocks that cover a whole index, on real servers: an operation ends at once, and the same one goes on later."""
+
+import pytest
+
+from es_simhash import SimHashError
+from es_simhash.transport.protocol import Wait, status_of
+from es_simhash.transport.retry_flow import Patience
+from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """Return the list of waits for a server that is busy, of all attempts."""
+    found = []
+
+    def wait(patience):
+        patience.failures += 1
+        found.append(patience.failures)
+        return Wait(0.0)
+
+    monkeypatch.setattr(Patience, "wait", wait)
+    return found
+
+
+@pytest.fixture(params=["write", "read_only", "read_only_allow_delete"])
+def block(request, server, index):
+    """Return a function that sets a block on the index, or removes it; the last one refuses by 429."""
+
+    def change(value):
+        server.request("PUT", f"/{index}/_settings", {f"index.blocks.{request.param}": value})
+
+    yield change
+    change(None)
+
+
+def carry_out(operation):
+    """Carry *operation* out to its end; return what an error says, or each record does."""
+    try:
+        return repr(list(operation()))
+    except Exception as error:
+        if not isinstance(error, SimHashError) and status_of(error) is None:
+            raise
+        return str(error)
+
+
+def test_every_operation(server, index, sync_simhash, waits, block, tmp_path):
+    """None waits for what only the user can change, each says that it is a block, and later each is carried out."""
+    found = numbered(texts(40))
+    plan, archive = tmp_path / "plan", tmp_path / "removed"
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
+    put(server, index, found)
+
+    steps = {
+        "backfill": lambda: sync_simhash.backfill(index),
+        "reconcile": lambda: (sync_simhash.reconcile(index, max_distance=12, verify=False),),
+        "ingest": lambda: sync_simhash.ingest(index, [{"_id": "new", "body": found[0]["body"]}]),
+        "tag": lambda: sync_simhash.tag_duplicates(index),
+        "apply": lambda: sync_simhash.apply_removal(plan, archive=archive),
+        "restore": lambda: sync_simhash.restore(archive),
+        "remove": lambda: (sync_simhash.remove_fields(index, groups_only=True),),
+    }
+    for step, operation in steps.items():
+        if step == "apply":
+            sync_simhash.plan_removal(index, plan, max_share=1.0)
+        block(True)
+        said = carry_out(operation)
+        assert waits == [], step
+        if step != "tag":  # there is nothing left to write
+            assert "block" in said, (step, said)
+        block(None)
+        carry_out(operation)
+        server.request("POST", f"/{index}/_refresh")
+        if step == "backfill":
+            assert_all_right(read_all(server, index))
+        if step == "apply":
+            assert "new" not in read_all(server, index)
+        if step == "restore":
+            assert len(read_all(server, index)) == 41
