@@ -46,7 +46,7 @@ def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
     So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute.
     """
     if isinstance(refusal, BaseException):
-        refusal, kind = status_of(refusal), error_text(refusal)
+        return is_passing(status_of(refusal), error_text(refusal))
     return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind)
 
 
