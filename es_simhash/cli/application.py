@@ -13,7 +13,15 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.failures import asks_for_json, dash_hint, describe, kind_of, no_such_command, say_failure
+from es_simhash.cli.failures import (
+    argument_hint,
+    asks_for_json,
+    dash_hint,
+    describe,
+    kind_of,
+    no_such_command,
+    say_failure,
+)
 from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 
@@ -148,7 +156,7 @@ class Application(click.Group):
             with interrupts():
                 result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.UsageError as failure:
-            hint = dash_hint(given)
+            hint = dash_hint(given) or argument_hint(failure, given)
             if as_json:
                 say_failure("usage", f"{failure.format_message()} {hint}".strip(), as_json=True)
             else:

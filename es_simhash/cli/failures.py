@@ -255,3 +255,13 @@ def dash_hint(arguments: Iterable[str]) -> str:
             option = letters.split()[0].partition("=")[0]
             return f"{each!r} does not begin with the sign -: type --{option}"
     return ""
+
+
+def argument_hint(failure: click.UsageError, given: Sequence[str]) -> str:
+    """Return how to pass an argument, such as an id, that was taken for an option which the command does not have."""
+    command = failure.ctx.command if failure.ctx is not None else None
+    takes_any = command is not None and any(isinstance(each, click.Argument) for each in command.params)
+    if not isinstance(failure, click.NoSuchOption) or failure.possibilities or not takes_any or failure.ctx is None:
+        return ""
+    typed = next((each for each in given if each.startswith(failure.option_name)), failure.option_name)
+    return f"If {typed!r} is no option, put -- before the arguments: {failure.ctx.command_path} ... -- {typed} ..."

@@ -110,9 +110,7 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
 @pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
 def test_what_is_installed_is_enough_for_the_commands(name):
     """Each way to install has the extra of ``report``; the block that looks deletes nothing when it is pasted."""
-    ways = re.findall(
-        r"'es-simhash\[([\w,]+)\]'", (ROOT / name).read_text(encoding="utf-8").partition("## In Python")[0]
-    )
+    ways = re.findall(r"'\.\[([\w,]+)\]'", (ROOT / name).read_text(encoding="utf-8").partition("## In Python")[0])
     assert len(ways) >= 2
     assert all("report" in each.split(",") for each in ways[:2])
     [look] = [block for block in blocks(name, "sh") if "es-simhash report" in block]
