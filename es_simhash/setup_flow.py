@@ -20,9 +20,11 @@ from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, sett
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import mapping_update, may_hold, no_such_field, say_texts
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.quality.stats_flow import count_groups
 from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport.answers import check_whole
@@ -82,6 +84,9 @@ class Setup:
             dry run of an index without fingerprints, unless documents may have a field of their own there.
         groups:
             What grouping found and rewrote; ``None`` in a dry run that would change fingerprints or the record first.
+        outside:
+            How many documents said, at the beginning, that they are duplicates of one that is not behind *index*: it is
+            deleted, or in an index that was grouped together with these. They are grouped anew without it.
         rollover:
             What the next rollover of an alias or data stream needs so that its index has the fields; empty if nothing.
     """
@@ -100,6 +105,7 @@ class Setup:
     measured: PresetFigures | None = None
     filled: BackfillProgress | None = None
     groups: Reconciled | None = None
+    outside: int = 0
     rollover: str = ""
 
     @property
@@ -164,9 +170,7 @@ def setup(
     if resolved.each:
         with_fingerprint = yield from _count(index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
     text_fields = next(iter(wanted.resolved.each.values())).text_fields
-    missing = yield from _count(index, unfilled_query(text_fields, context.prefix))
-    if not with_fingerprint:
-        missing = missing or documents  # no query finds a text field that is not indexed
+    missing = yield from _count(index, unfilled_query(text_fields, context.prefix, resolved.mappings.values()))
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
@@ -181,6 +185,8 @@ def setup(
         wanted.sampled,
         wanted.measured,
     )
+    if with_fingerprint:
+        found = replace(found, outside=(yield from count_groups(index, Fields(context.prefix), [])).lost)
     if not dry_run:
         found = yield from _carry_out(context, index, wanted, found)
     elif with_fingerprint or not found.recorded or _may_be_taken(context, resolved):
@@ -216,6 +222,8 @@ def _decide(
         )
     yield from refuse_updates(index, resolved.mappings)
     refuse_regrouping(resolved.each)
+    for name, mapping in resolved.mappings.items():
+        check_texts(name, mapping, named)
     future = _with_fields(context, resolved, named)
     if documents and named and not any(may_hold(each, name) for each in resolved.mappings.values() for name in named):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))

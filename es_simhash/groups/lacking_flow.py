@@ -6,12 +6,13 @@ What a plan, a check, a setup and the command line say of an index that is fille
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.groups.settings_flow import target_of
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.answers import check_whole, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
@@ -21,11 +22,15 @@ from es_simhash.transport.retry_flow import ATTEMPTS, Patience, search_texts
 _READ = 200
 
 
-def unfilled_query(text_fields: Sequence[str], prefix: str) -> dict[str, Any]:
-    """Return the query for documents that have a value in one of *text_fields*, perhaps empty, and none of ours."""
+def unfilled_query(
+    text_fields: Sequence[str], prefix: str, mappings: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """
+    Return the query for documents that have a value in one of *text_fields*, perhaps empty, and none of ours; for all
+    without ours where *mappings* hide texts from queries.
+    """
     without = {"must_not": [{"exists": {"field": Fields(prefix).fingerprint}}]}
-    texts = [{"exists": {"field": each}} for each in text_fields]
-    return {"bool": {**without, "filter": [{"bool": {"should": texts}}] if texts else []}}
+    return {"bool": {**without, "filter": exist_clauses(text_fields, mappings)}}
 
 
 def count_unfilled(
@@ -34,15 +39,17 @@ def count_unfilled(
     text_fields: Sequence[str],
     prefix: str,
     *,
+    mappings: Sequence[Mapping[str, Any]] = (),
     clauses: Sequence[Mapping[str, Any]] = (),
     attempts: int = ATTEMPTS,
 ) -> Flow[int]:
     """
     Return how many documents of *index* that match *clauses* should have a fingerprint, and have none.
     No query knows an empty text, or one without letters. So up to 200 of them are read, drawn at random: the number is
-    exact where there are no more, else it is 0 if none of these needs one, or how many the query finds.
+    exact where there are no more, else it is 0 if none of these needs one, or how many the query finds; of these the
+    share of those drawn where *mappings* hide texts from queries.
     """
-    query = {"bool": {"filter": [unfilled_query(text_fields, prefix), *clauses]}}
+    query = {"bool": {"filter": [unfilled_query(text_fields, prefix, mappings), *clauses]}}
     number, gaps = yield from count_documents(index, query, patience=Patience(attempts))
     check_whole(gaps)
     if not number or not text_fields:
@@ -59,6 +66,9 @@ def count_unfilled(
     known = [text for text in texts if text is not None]
     values: list[int | None] = yield Compute(lambda: fingerprints(known, scheme=scheme))
     lacking = len(texts) - values.count(None)
+    if not exist_clauses(text_fields, mappings):
+        lacking -= texts.count(None)  # most of these have no text
+        return lacking if number <= _READ else number * lacking // len(texts)
     return lacking if number <= _READ or not lacking else number
 
 
@@ -67,6 +77,7 @@ def count_lacking(
     each: Mapping[str, IndexSettings],
     prefix: str,
     *,
+    mappings: Sequence[Mapping[str, Any]] = (),
     with_groups: bool = True,
     attempts: int = ATTEMPTS,
 ) -> Flow[tuple[int, int]]:
@@ -80,7 +91,7 @@ def count_lacking(
     if each:
         scheme = next(iter(each.values())).scheme
         texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = yield from count_unfilled(index, scheme, texts, prefix, attempts=attempts)
+        unfilled = yield from count_unfilled(index, scheme, texts, prefix, mappings=mappings, attempts=attempts)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -228,6 +228,66 @@ def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     """
     treatment = _treatment(mapping, field)
     return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
+
+
+def exist_clauses(fields: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """
+    Return the clause for documents with a value in one of *fields*; none where *mappings* show that such a query cannot
+    see each of them: below ``nested``, not indexed, not mapped, or above ``ignore_above``.
+    """
+    if not fields or not all(_is_seen(mapping, field) for mapping in mappings for field in fields):
+        return []
+    return [{"bool": {"should": [{"exists": {"field": field}} for field in fields]}}]
+
+
+def _is_seen(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> bool:
+    dynamic = mapping.get("dynamic", dynamic)
+    properties, path = mapping.get("properties") or {}, field.split(".")
+    for length in range(1, len(path) + 1):
+        node = properties.get(".".join(path[:length]))
+        if node is None:
+            continue
+        type_, is_indexed = node.get("type", "object"), node.get("index") not in (False, "false")
+        if length == len(path):
+            is_kept = is_indexed or node.get("doc_values") not in (False, "false")
+            is_short = type_ == "keyword" and "ignore_above" not in node and is_kept
+            return is_short or (type_ in ("text", "match_only_text") and is_indexed)
+        is_plain = type_ == "object" and node.get("enabled") not in (False, "false")
+        return is_plain and _is_seen(node, ".".join(path[length:]), dynamic=dynamic)
+    return not str(dynamic).lower().startswith(("false", "runtime"))
+
+
+# Types of values that are no text, whatever they are written as.
+_NO_TEXTS = {
+    *("date", "date_nanos", "boolean", "ip", "long", "integer", "short", "byte", "double", "float", "half_float"),
+    *("scaled_float", "unsigned_long", "binary", "geo_point", "geo_shape", "dense_vector", "knn_vector"),
+}
+
+
+def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """Raise InvalidInputError if one of *fields* is mapped as an object, or as something that is no text."""
+    for field in fields:
+        node = _node(mapping, field) or {"type": "text"}
+        type_ = node.get("type", "object")
+        if type_ in _OPEN_TYPES:
+            known = ", ".join(islice(mapped_texts(node, f"{field}."), 10)) or f"{field}.NAME"
+            raise InvalidInputError(
+                f"text_field {shorten(field)} is an object in index {shorten(index)}: name a text inside it, {known}"
+            )
+        if type_ in _NO_TEXTS:
+            raise InvalidInputError(
+                f"text_field {shorten(field)} is mapped as {type_!r} in index {shorten(index)}, and is no text: name "
+                f"another field{say_texts(mapping)}"
+            )
+
+
+def _node(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
+    properties, path = mapping.get("properties") or {}, field.split(".")
+    for length in range(1, len(path) + 1):
+        node: Mapping[str, Any] | None = properties.get(".".join(path[:length]))
+        if node is not None:
+            return node if length == len(path) else _node(node, ".".join(path[length:]))
+    return None
 
 
 def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:

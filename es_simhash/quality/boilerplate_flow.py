@@ -34,7 +34,7 @@ from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
-from es_simhash.quality.sampling_flow import SampleOptions, sample_documents, sample_option
+from es_simhash.quality.sampling_flow import SampleOptions, sample_documents, sample_option, sample_texts
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
@@ -356,10 +356,9 @@ def read_boilerplate(context: Context, index: Index, options: BoilerplateOptions
     for fault in find_field_faults(None, source_field, None, resolved.mappings):
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
-    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
     sources = [source_field] if source_field else []
-    hits, gaps = yield from sample_documents(
-        index, options.sample, query=query, text_fields=fields, docvalue_fields=sources, seed=options.seed
+    hits, gaps, _ = yield from sample_texts(
+        index, options.sample, fields, resolved.mappings.values(), docvalue_fields=sources, seed=options.seed
     )
 
     def judge() -> Boilerplate:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.mapping.faults import Fault
-from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.fields import Fields, read_text, text_or_none
 from es_simhash.quality.edits import count_scripts
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
@@ -37,6 +37,7 @@ FindingKind = Literal[
     "missing",
     "missing_of_sample",
     "featureless",
+    "no_texts",
     "hot",
     "hot_copies",
     "hot_template",
@@ -130,6 +131,12 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "missing",
         "documents without a fingerprint: {missing:,}; those examined ({whole:,}) have no features",
         "nothing: such texts match nothing",
+    ),
+    "no_texts": Sentence(
+        "missing",
+        "of the documents without a fingerprint that were examined ({whole:,}), {part:,} hold something other than a "
+        "text in the text field, such as document {example!r}",
+        "give a string there; until then no lookup finds them (backfill names each)",
     ),
     "hot": Sentence("hot", _HOT_TERM, _COOLER),
     "hot_copies": Sentence("hot", f"{_HOT_TERM}; {{copies:,}} documents share one fingerprint", _COOLER),
@@ -311,9 +318,24 @@ def judge_missing(
     lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
     if not hits or not text_fields:
         return [Finding("error", "missing", {"missing": missing})]
-    if not lost:
-        return [Finding("note", "featureless", {"missing": missing, "whole": len(hits)})]
-    return [Finding("error", "missing_of_sample", {"missing": drawn_from, "part": len(lost), "whole": len(hits)})]
+    others = [hit["_id"] for hit in hits if _holds_no_text(hit, text_fields)]
+    found = []
+    if others:
+        values: Values = {"part": len(others), "whole": len(hits), "example": others[0]}
+        found.append(Finding("error", "no_texts", values))
+    if lost:
+        values = {"missing": drawn_from, "part": len(lost), "whole": len(hits)}
+        return [Finding("error", "missing_of_sample", values), *found]
+    return found or [Finding("note", "featureless", {"missing": missing, "whole": len(hits)})]
+
+
+def _holds_no_text(hit: Mapping[str, Any], text_fields: Sequence[str]) -> bool:
+    """Return whether the text fields of a hit hold something else, such as a number."""
+    try:
+        read_text(hit.get("_source") or {}, text_fields)
+    except InvalidInputError:
+        return True
+    return False
 
 
 def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -17,6 +17,8 @@ from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.verify_flow import fetch_texts
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import text_or_none
+from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
@@ -89,13 +91,59 @@ def sample_documents(
     The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
     match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
+    hits, gaps, _ = yield from _draw_hits(
+        index, size, lambda _: True, query, text_fields, source=source, docvalue_fields=docvalue_fields, seed=seed
+    )
+    return hits, gaps
+
+
+def sample_texts(
+    index: Index,
+    size: int,
+    text_fields: Sequence[str],
+    mappings: Iterable[Mapping[str, Any]],
+    *,
+    docvalue_fields: Sequence[str] = (),
+    seed: int = 0,
+) -> Flow[tuple[Hits, list[Gap], float]]:
+    """
+    Return :func:`sample_documents` of those with a text, and the share of the documents drawn that have one.
+    Documents are drawn until there are *size* texts: no query knows an empty text, or the texts that *mappings* hide.
+    """
+    query = {"bool": {"filter": exist_clauses(text_fields, mappings)}}
+    hits, gaps, drawn = yield from _draw_hits(
+        index,
+        size,
+        lambda hit: bool(text_or_none(hit, text_fields)),
+        query,
+        text_fields,
+        docvalue_fields=docvalue_fields,
+        seed=seed,
+    )
+    return hits, gaps, len(hits) / drawn if drawn else 0.0
+
+
+def _draw_hits(
+    index: Index,
+    size: int,
+    is_wanted: Callable[[Mapping[str, Any]], bool],
+    query: Mapping[str, Any],
+    text_fields: Sequence[str],
+    *,
+    source: Sequence[str] = (),
+    docvalue_fields: Sequence[str] = (),
+    seed: int,
+) -> Flow[tuple[Hits, list[Gap], int]]:
+    """Return up to *size* random hits that are wanted, what stood in the way, and how many were drawn for them."""
+    drawn = 0
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
     page = min(size, _PAGE)
     while len(hits) < size:
-        wanted = min(page, size - len(hits))
+        # Where few of those drawn are wanted, pages stay as large as they are.
+        wanted = min(page, size - len(hits) if drawn == len(hits) else page)
         body = {
-            "from": len(hits),
+            "from": drawn,
             "size": wanted,
             "query": {
                 "function_score": {
@@ -111,16 +159,20 @@ def sample_documents(
         except Exception as error:
             if not is_window_refused(error):
                 raise
-            if page == 1 or hits:
+            if page == 1 or drawn:
                 break
             page //= 2
             continue
         gaps |= dict.fromkeys(find_gaps(answer))
         found = answer["hits"]["hits"]
-        hits += found
+        for hit in found:
+            drawn += 1
+            hits += [hit] if is_wanted(hit) else []
+            if len(hits) == size:
+                break
         if len(found) < wanted:
             break
-    return hits, list(gaps)
+    return hits, list(gaps), drawn
 
 
 LOOKUPS = 200

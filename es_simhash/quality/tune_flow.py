@@ -8,7 +8,7 @@ index really has (``quality.known_pairs``), because its share of duplicates is n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -28,10 +28,11 @@ from es_simhash.lookup.options import measure_of
 from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.resolve_flow import read_present_settings
+from es_simhash.mapping.mapping import check_texts, exist_clauses
+from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
 from es_simhash.quality.edits import EDITS, NOISE, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
-from es_simhash.quality.sampling_flow import SampleOptions, read_real_pairs, sample_documents, sample_option
+from es_simhash.quality.sampling_flow import SampleOptions, read_real_pairs, sample_option, sample_texts
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
@@ -338,12 +339,15 @@ def tune(context: Context, index: Index, options: TuneOptions) -> Flow[Tuning]:
     compared = options.compared()
     name = index_key(check_index(index))
     settings = None
+    mappings = (yield from resolve_index(context, index)).mappings
     with suppress(MappingError):  # an index without our fields
         settings = yield from read_present_settings(context, index)
+    for each, mapping in mappings.items():
+        check_texts(each, mapping, options.fields(None))
     fields = options.named_fields(index, settings)
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
-    drawn = yield from _draw(index, options, fields)
+    drawn = yield from _draw(index, options, fields, mappings.values())
     known = (yield from index_stats(context, index)) if settings else None
     # Without our fields, as if it had random ones.
     stats = known or IndexStats(max(1, drawn.documents))
@@ -375,11 +379,12 @@ class _Drawn(NamedTuple):
     notes: Sequence[str]
 
 
-def _draw(index: Index, options: TuneOptions, fields: Sequence[str]) -> Flow[_Drawn]:
+def _draw(
+    index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
+) -> Flow[_Drawn]:
     """Draw documents with text, or raise InvalidInputError if there is none."""
     sample = options.sample
-    query = {"bool": {"should": [{"exists": {"field": field}} for field in fields]}}
-    hits, gaps = yield from sample_documents(index, sample, query=query, text_fields=fields, seed=options.seed)
+    hits, gaps, share = yield from sample_texts(index, sample, fields, mappings, seed=options.seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     yield Tell(Progress(len(sampled), sample, "sampling texts"))
     if not sampled:
@@ -387,11 +392,13 @@ def _draw(index: Index, options: TuneOptions, fields: Sequence[str]) -> Flow[_Dr
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
+    query = {"bool": {"filter": exist_clauses(fields, mappings)}}
     documents, uncounted = yield from count_documents(index, query)
+    documents = round(documents * share)
     reasons, number = sentences([*gaps, *uncounted]), len(sampled)
     notes = []
     if number < sample and not reasons:
-        notes.append(f"only {number:,} of {sample:,} texts were sampled: the index has no more documents with text")
+        notes.append(f"only {number:,} of {sample:,} texts were sampled: no other document that was drawn has a text")
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     return _Drawn(sampled, max(documents, number), reasons, notes)
 

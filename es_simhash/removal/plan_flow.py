@@ -128,7 +128,9 @@ def plan_removal(
         order = yield Compute(writer.order, (options.limit, found.lines))
         guards = Guards(options.max_share, options.protect)
         guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
-        lacking = yield from count_lacking(index, resolved.each, context.prefix)
+        lacking = yield from count_lacking(
+            index, resolved.each, context.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
+        )
         if (yield from read_uuids(names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)

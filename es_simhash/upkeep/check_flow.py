@@ -108,7 +108,9 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
-        lacking = yield from count_unfilled(index, settings.scheme, texts, context.prefix, clauses=clauses)
+        lacking = yield from count_unfilled(
+            index, settings.scheme, texts, context.prefix, mappings=[mapping], clauses=clauses
+        )
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
         faults += yield from _pipeline_errors(index, name, mapping, context.prefix)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.arguments import check_name, check_object
+from es_simhash.arguments import check_fields, check_name, check_object
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.context import Context, Resolved
@@ -15,6 +15,7 @@ from es_simhash.mapping.faults import find_source_faults, refuse_other_use
 from es_simhash.mapping.mapping import (
     build_mapping,
     check_own_mapping,
+    check_texts,
     has_synthetic_source,
     mapping_of,
     mapping_update,
@@ -75,6 +76,7 @@ def create_index(
     theirs = check_own_mapping(
         {} if mappings is None else mappings, prefix=context.prefix, text_fields=settings.text_fields
     )
+    check_texts(index, theirs, settings.text_fields)
     if index_settings is not None:
         check_object("settings", index_settings)
     if has_synthetic_source(theirs, index_settings or {}):
@@ -170,6 +172,7 @@ def put_mapping(
     bodies = {}
     for name, mapping in mappings.items():
         refuse_other_use(name, mapping, context.prefix)
+        check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
         recorded = read_settings(mapping, prefix=context.prefix)
         if recorded is not None and wanted is not None and not replace(context, wanted=wanted).accepts(recorded.scheme):
             raise MappingError(
@@ -296,6 +299,8 @@ def find_targets(
     lacking = _find_lacking(context, resolved, text_field)
     every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
+    for name in every if text_field else ():
+        check_texts(name, resolved.mappings[name], names[name])
     yield from _refuse_impossible(context, resolved, names)
     answer = yield from ask(Call("get_settings", {"index": index}))
     targets = {}

@@ -155,6 +155,14 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
     else:
         for line in _lines(found, example, is_dry=not yes):
             print_line(line)
+    if found.outside:
+        verb = "are" if yes else "would be"
+        warn(
+            f"duplicates whose canonical {index} does not show (deleted, or in another index): {found.outside:,}, "
+            f"which {verb} grouped anew without it; name all indices together that are to be grouped together",
+            kind="outside",
+            number=found.outside,
+        )
     if found.rollover:
         warn(found.rollover)
     filled = (found.filled.failures, found.filled.failed) if found.filled else ((), 0)
