@@ -9,9 +9,11 @@ docs/schemes.md.
 import functools
 import hashlib
 import math
+import re
 import unicodedata
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import xxhash
 
@@ -194,29 +196,80 @@ def distance(a, b):
     return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
 
 
+SAME_FORMS = {"ı": "i", "ä": "ae", "ö": "oe", "ü": "ue", "ـ": "", "ة": "ه", "ک": "ك"}
+SAME_FORMS |= dict.fromkeys("آأإٱ", "ا") | dict.fromkeys("ىیې", "ي")
+
+
+@functools.cache
+def letters_only(text):
+    """The letters of a text as they are compared: nothing between them, one form of each letter and digit."""
+    kept = "".join(normalise(text).split(" "))
+    return "".join(
+        str(int(each)) if each.isdecimal() and not each.isascii() else SAME_FORMS.get(each, each) for each in kept
+    )
+
+
+def is_alone(character):
+    """Whether a character is a unit by itself: a logograph, or of a script written without spaces."""
+    return is_unspaced(character) or letters(character) == 6
+
+
+@functools.cache
+def cut_hash(before, letter):
+    """What decides where a text is cut, of two letters that stand side by side; modulo 2**32."""
+    value = (ord(letter) * 0x9E3779B1 + ord(before) * 0x85EBCA77) % 2**32
+    value = (value ^ value >> 15) * 0x2C1B3C6D % 2**32
+    return value ^ value >> 12
+
+
+@functools.cache
+def pieces(text):
+    """The pieces of a text: one begins where the hash is the smallest of five, and beside a character that is alone."""
+    found = letters_only(text)
+    hashes = [cut_hash(*pair) for pair in pairwise(found)]
+    hashes = [2**32 - 1, *hashes]
+    cut = []
+    for place, letter in enumerate(found):
+        before, after = hashes[max(0, place - 2) : place], hashes[place + 1 : place + 3]
+        has_all = len(before) == len(after) == 2
+        is_smallest = has_all and hashes[place] < min(before) and hashes[place] <= min(after)
+        is_beside = place > 0 and (is_alone(letter) or is_alone(found[place - 1]))
+        if place == 0 or is_smallest or is_beside or len(cut[-1]) == 16:
+            cut.append("")
+        cut[-1] += letter
+    return cut
+
+
 @functools.cache
 def shingle_runs(text):
-    """Runs of words that are worth 15: 5 for a word, 3 for a character of a script without spaces."""
-    found = words(text)
-    runs = set(map(tuple, runs_worth(found, [3 if is_unspaced(word[0]) else 5 for word in found], 15)))
+    """Runs of pieces that are worth 15: 8 for one of letters, 3 for a character by itself."""
+    found = pieces(text)
+    runs = set(map(tuple, runs_worth(found, [3 if is_alone(piece) else 8 for piece in map(first_of, found)], 15)))
     return frozenset(runs or ({tuple(found)} if found else ()))
 
 
+def first_of(piece):
+    return piece[0]
+
+
+def share_of_few(first, second, *, runs=shingle_runs, few=45):
+    """Jaccard similarity and containment of runs, where what the smaller text has alone, but for one, counts more."""
+    one, other = runs(first), runs(second)
+    smaller, shared = min(len(one), len(other)), len(one & other)
+    if not smaller:
+        return Fraction(0), Fraction(0)
+    extra = 8 * max(0, smaller - shared - 1) * max(Fraction(0), Fraction(few, smaller) - 1)
+    return shared / (len(one | other) + extra), shared / (smaller + extra)
+
+
 def jaccard(first, second):
-    """Shared runs of words as a share of all runs of two texts."""
-    one, other = shingle_runs(first), shingle_runs(second)
-    return Fraction(len(one & other), max(1, len(one | other)))
+    """Shared runs of pieces as a share of all runs of two texts."""
+    return share_of_few(first, second)[0]
 
 
 def containment(first, second):
-    """Shared runs of words as a share of those of the text that has fewer."""
-    one, other = shingle_runs(first), shingle_runs(second)
-    return Fraction(len(one & other), max(1, min(len(one), len(other))))
-
-
-def letters_only(text):
-    """The letters of a text, without anything between them."""
-    return "".join(normalise(text).split())
+    """Shared runs of pieces as a share of those of the text that has fewer."""
+    return share_of_few(first, second)[1]
 
 
 def letter_runs(text):
@@ -224,6 +277,40 @@ def letter_runs(text):
     found = letters_only(text)
     runs = set(runs_worth(found, [letters(each) for each in found], 15))
     return frozenset(runs or ({found} if found else ()))
+
+
+NUMBER = re.compile(r"[0-9]+(?:[.,'][0-9]+)*")
+
+
+def numbers(text):
+    """The numbers of a text with six letters before each, and after each where there are six, without other numbers."""
+    found = "".join(map(plain_digit, text))
+    where = []
+    for match in NUMBER.finditer(found):
+        value = re.sub(r"[.,'](?=[0-9]{3}(?![0-9]))", "", match[0])
+        before, after = (without_digits(part) for part in (found[: match.start()], found[match.end() :]))
+        where.append(("before", before[-6:].rjust(6, "\0"), re.sub("[,']", ".", value)))
+        if len(after) >= 6:
+            where.append(("after", after[:6], re.sub("[,']", ".", value)))
+    return set(where)
+
+
+def plain_digit(character):
+    normal = fold(character)
+    return str(int(normal)) if len(normal) == 1 and normal.isdecimal() else character
+
+
+def without_digits(text):
+    return re.sub("[0-9]", "", letters_only(text))
+
+
+def compare_numbers(first, second):
+    """Whether only numbers differ, or one stands in the other text's place of another number."""
+    one, other = numbers(first), numbers(second)
+    if without_digits(first) == without_digits(second):
+        return "same" if one == other else "only"
+    mine, others = ({place[:2] for place in pair} for pair in (one - other, other - one))
+    return "replaced" if mine & others else "same"
 
 
 @functools.cache

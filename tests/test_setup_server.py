@@ -202,7 +202,7 @@ def test_the_command(run, server, plain):
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
     assert "measured: nothing: 24 texts, and 50 are needed; similar is the preset for few texts" in done.stdout
-    assert "80 % of the 3-word shingles are the same; stays" in done.stdout
+    assert "80 % of the 12-letter shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
         assert "already set up" in again.stdout
@@ -228,7 +228,7 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
     assert "within 12 bits, as the index records" in found.stdout
-    assert "80 % of the 3-word shingles the same; --max-distance BITS goes by bits alone" in found.stderr
+    assert "80 % of the 12-letter shingles the same; --max-distance BITS goes by bits alone" in found.stderr
     narrow = run("find", plain, "--id", "0a", "-d", 3)
     assert "the index records 12 bits" in narrow.stderr
     assert "--preset similar" in narrow.stderr
@@ -250,7 +250,7 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
     assert "similarity" in by_rule.stdout
     assert "edited" not in by_rule.stdout
     assert (
-        "within 3 bits, and at least 100 % of the 3-word shingles the same; --max-distance BITS goes by bits alone"
+        "within 3 bits, and at least 100 % of the 12-letter shingles the same; --max-distance BITS goes by bits alone"
         in by_rule.stderr
     )
     asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")

@@ -15,10 +15,21 @@ from es_simhash.groups.rule import RULES, Resources
 from es_simhash.lookup.options import Verification, Verified, measure_of
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, MEASURES, PRESETS, UNITS, Measure, Unit, get_preset
+from es_simhash.texts.measures import (
+    DEFAULT_SIMILARITY,
+    MEASURES,
+    NUMBERS,
+    PRESETS,
+    UNITS,
+    WORD_SHINGLES,
+    Measure,
+    Numbers,
+    Unit,
+    get_preset,
+)
 
 _ASKING = {
-    *("preset", "verify", "no_verify", "measure", "unit"),
+    *("preset", "verify", "no_verify", "measure", "unit", "numbers"),
     *("max_distance", "rule", "canonical", "per", "within"),
 }
 _SHARE = click.FloatRange(0, 1)
@@ -47,14 +58,14 @@ def lookup_options(command: Function) -> Function:
 
 
 def measures(command: Function) -> Function:
-    """Add ``--measure`` and ``--unit`` to a command with ``--verify``, which gets both within *verify*."""
+    """Add ``--measure``, ``--unit`` and ``--numbers`` to a command with ``--verify``, which gets them within it."""
 
     @click.option(
         "--measure",
         type=click.Choice(MEASURES),
-        help="What similar means. jaccard: shared shingles (runs of 3 words, or 5 Chinese characters) of both texts. "
-        "containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that of the "
-        "preset, else jaccard.",
+        help="What similar means. jaccard: shared shingles (runs of some 12 letters, or 5 Chinese characters) of both "
+        "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
+        "of the preset, else jaccard.",
     )
     @click.option(
         "--unit",
@@ -62,28 +73,46 @@ def measures(command: Function) -> Function:
         help="What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
         "the preset, else words.",
     )
+    @click.option(
+        "--numbers",
+        type=click.Choice(NUMBERS),
+        help="same: texts with other numbers in the same places are no near-duplicates, such as the figures of another "
+        "week. Default: any.",
+    )
     @wraps(command)
     def with_measures(
-        *, preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None, **rest: Any
+        *,
+        preset: str | None,
+        verify: float | None,
+        measure: Measure | None,
+        unit: Unit | None,
+        numbers: Numbers | None,
+        **rest: Any,
     ) -> Any:
-        return command(preset=preset, verify=_verified(preset, verify, measure, unit), **rest)
+        return command(preset=preset, verify=_verified(preset, verify, measure, unit, numbers), **rest)
 
     return with_measures
 
 
-def _verified(preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None) -> Verified | None:
-    if measure is None and unit is None:
+def _verified(
+    preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None, numbers: Numbers | None
+) -> Verified | None:
+    if measure is None and unit is None and numbers is None:
         return verify
     known = None if preset is None else get_preset(preset)
     usual = measure_of(known)
     similarity = DEFAULT_SIMILARITY if known is None else known.similarity
     return Verification(
-        similarity if verify is None else verify, measure=measure or usual.measure, unit=unit or usual.unit
+        similarity if verify is None else verify,
+        measure=measure or usual.measure,
+        unit=unit or usual.unit,
+        numbers=numbers or usual.numbers,
     )
 
 
 _NUMBERS = [
-    f"{each.name}: {each.max_distance} bits, {each.similarity:g}{'' if each.measure == 'jaccard' else ' (edit)'}"
+    f"{each.name}: {each.max_distance} bits, {each.similarity:g}"
+    + ("" if measure_of(each) == WORD_SHINGLES else f" ({measure_of(each)})")
     for each in PRESETS.values()
 ]
 PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."
@@ -100,14 +129,14 @@ def verification(command: Function) -> Function:
     @options.share(
         "--verify",
         help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-        "3-word shingles.",
+        "12-letter shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures
     @wraps(command)
     def with_verification(*, verify: Verified | None, no_verify: bool, **rest: Any) -> Any:
         if no_verify and verify is not None:
-            raise click.UsageError("pass --no-verify, or --verify, --measure and --unit, not both")
+            raise click.UsageError("pass --no-verify, or --verify, --measure, --unit and --numbers, not both")
         return command(verify=False if no_verify else verify, **rest)
 
     return with_verification

@@ -87,7 +87,7 @@ def distinct_texts(
         texts:
             The texts.
         preset:
-            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: what is a near-duplicate.
+            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: what is a near-duplicate.
         keep:
             Which text of a group stays: ``"first"``, ``"longest"``, or a function of a text: the one for which it
             returns most. Among equal ones the first.

@@ -302,6 +302,7 @@ class TextStore:
         self._limit = memory_bytes
         self._numbers: dict[bytes, int] = {}
         self._ends = array("q", [0])
+        self._sizes = array("q")
         self._kept: list[NDArray[np.uint64]] = []
         self._file: Any = None
         self._mapped: NDArray[np.uint64] | None = None
@@ -317,6 +318,7 @@ class TextStore:
         number = self._numbers.setdefault(digest, len(self._numbers))
         if number == len(self._ends) - 1:
             self._ends.append(self._ends[-1] + prepared.size)
+            self._sizes.append(self.measure.size(prepared))
             self._put(prepared)
         return number
 
@@ -339,8 +341,7 @@ class TextStore:
         """How many shingles or units each text has."""
         import numpy as np  # noqa: PLC0415
 
-        ends = np.array(self._ends, np.int64)
-        return ends[1:] - ends[:-1]
+        return np.array(self._sizes, np.int64)
 
     def __getitem__(self, number: int) -> NDArray[np.uint64]:
         import numpy as np  # noqa: PLC0415

@@ -266,8 +266,8 @@ class GroupingRequest:
 
     Args:
         preset:
-            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
-            measured together. An explicit max_distance or verify overrides the preset.
+            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+            that were measured together. An explicit max_distance or verify overrides the preset.
         verify:
             Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
             preset, else .8; ``False`` to go by distance alone. A :class:`Verification` for another measure, such

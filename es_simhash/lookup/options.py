@@ -22,6 +22,7 @@ from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
     WORD_SHINGLES,
     Measure,
+    Numbers,
     Preset,
     TextMeasure,
     Unit,
@@ -51,7 +52,11 @@ class Verification:
             ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
             of those of the text that has fewer. ``"edit"``: the units that stay, as a share of the longer text.
         unit:
-            ``"words"``, or ``"characters"`` without what is between words: scattered errors change fewer of these.
+            ``"words"``, pieces of the size of words, or ``"characters"``, letters: scattered errors change fewer of
+            these. What stands between words counts in neither.
+        numbers:
+            ``"same"`` keeps texts apart that have other numbers in the same places, such as the figures of another
+            week; ``"any"`` does not.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -64,18 +69,19 @@ class Verification:
     texts: TextSource | None = None
     measure: Measure = "jaccard"
     unit: Unit = "words"
+    numbers: Numbers = "any"
 
     def __post_init__(self) -> None:
         check_bound("similarity", self.similarity)
         check_fields("text_field", self.text_field, may_lack=True)
         if self.texts is not None and not callable(self.texts):
             raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
-        TextMeasure(self.measure, self.unit)
+        _ = self.text_measure
 
     @property
     def text_measure(self) -> TextMeasure:
-        """What is counted, of which unit."""
-        return TextMeasure(self.measure, self.unit)
+        """What is counted, of which unit, and whether numbers count."""
+        return TextMeasure(self.measure, self.unit, self.numbers)
 
     def check_recordable(self) -> None:
         """Refuse a verification that names texts, where documents are grouped: all writers compare the same."""
@@ -278,8 +284,8 @@ class LookupOptions:
             near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
             why.
         preset:
-            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a verification that
-            were measured together. An explicit max_distance or verify overrides the preset.
+            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
+            verification that were measured together. An explicit max_distance or verify overrides the preset.
         on_incomplete:
             ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """

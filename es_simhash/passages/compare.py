@@ -27,7 +27,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, WORD, share_shingles, shingle_sets, unit_runs
+from es_simhash.texts.shingles import CHARACTER, share_shingles, shingle_sets, unit_runs
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -202,6 +202,8 @@ def _common(first: Codes, second: Codes) -> int:
 
 _RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _UNIT = re.compile(rf"(?P<unspaced>[{_RANGES}])|[^\s{_RANGES}]+")
+# What a word counts where a text is cut into phrases; three are about as long as a shingle.
+_WORD = 5
 # The longest text that is cut: 48 words or 80 Chinese characters, and no more characters than that, spaces included.
 _SHORT, _CHARACTERS = 240, 2_000
 # An added word changes two shingles of English, a replaced one three, and either changes one piece, which is one of
@@ -230,7 +232,7 @@ def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
     if len(text) > _CHARACTERS:
         return None
     units = [each for each in _UNIT.finditer(text) if any(map(str.isalnum, each.group()))]
-    counts = np.array([CHARACTER if each["unspaced"] else WORD for each in units], np.intp)
+    counts = np.array([CHARACTER if each["unspaced"] else _WORD for each in units], np.intp)
     if not units or counts.sum() > _SHORT:
         return None
     starts, lengths = unit_runs(counts, np.full(counts.size, counts.size))

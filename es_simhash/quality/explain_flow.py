@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from operator import mul
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_items, check_name
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
@@ -29,7 +29,7 @@ from es_simhash.lookup.options import Verification, measure_of
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import read_present_settings
-from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, SAME_LETTERS
+from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
@@ -94,9 +94,15 @@ class Explanation(Tabular):
         first, second:
             The fingerprints; ``None`` for a text without features.
         similarity:
-            Jaccard similarity and containment of the texts, by their shingles of 3 words, or of 5 Chinese characters.
+            Jaccard similarity and containment of the texts, by their shingles of some 12 letters, or of 5 Chinese
+            characters.
         letters:
             Edit similarity of their letters.
+        edited:
+            Jaccard similarity by shingles of 5 letters.
+        numbers:
+            ``"only"`` if nothing but numbers differs, ``"replaced"`` if numbers stand in the places of others beside
+            other differences, else ``"same"``; ``None`` if a text has no letters.
         features:
             Features of either text, of which the fingerprints are made; those that count most first. Empty where a text
             is too long to list them.
@@ -111,6 +117,8 @@ class Explanation(Tabular):
     second: int | None
     similarity: Similarity
     letters: float
+    edited: float
+    numbers: Literal["only", "replaced", "same"] | None
     features: tuple[Feature, ...]
     is_cut: bool
     diff: WordDiff
@@ -157,18 +165,20 @@ class Explanation(Tabular):
     def presets(self) -> tuple[str, ...]:
         """Names of the presets that report the texts as near-duplicates, under this scheme."""
         distance = self.distance
+        known = {WORD_SHINGLES: self.similarity.jaccard, LETTER_SHINGLES: self.edited, LETTER_EDITS: self.letters}
         return tuple(
             preset.name
             for preset in PRESETS.values()
             if distance is not None
             and distance <= preset.max_distance
-            and (self.similarity.jaccard if measure_of(preset) == WORD_SHINGLES else self.letters) >= preset.similarity
+            and known[measure_of(preset)] >= preset.similarity
         )
 
     @property
     def is_noise(self) -> bool:
-        """Whether the words differ and the letters hardly do: errors or other numbers, not another text."""
-        return self.similarity.jaccard < DUPLICATE and self.letters >= SAME_LETTERS
+        """Whether the words differ and the letters hardly do, and not by numbers alone: errors, not another text."""
+        is_by_letters = self.similarity.jaccard < DUPLICATE and self.letters >= SAME_LETTERS
+        return is_by_letters and self.numbers != "only"
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each feature: its name, and its weight in both texts."""
@@ -202,6 +212,8 @@ class Explanation(Tabular):
             "jaccard": round(self.similarity.jaccard, 4),
             "containment": round(self.similarity.containment, 4),
             "letters": round(self.letters, 4),
+            "edited": round(self.edited, 4),
+            "numbers": self.numbers,
             "is_noise": self.is_noise,
             "presets": list(self.presets),
             "features": {
@@ -253,7 +265,8 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         (0, 1.0, (0, 1, 2, 3), 'identical')
     """
     used = get_scheme(scheme)
-    letters = LETTER_EDITS.after(used)
+    letters, edited = LETTER_EDITS.after(used), LETTER_SHINGLES.noting_numbers().after(used)
+    score = edited.compare(*edited.prepare([first, second]))
     values = [fingerprint(text, scheme=used) for text in (first, second)]
     is_cut = max(len(first), len(second)) > _MAX_CHARACTERS
     features = () if is_cut else _compare(list_features(first, used), list_features(second, used))
@@ -263,6 +276,8 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         values[1],
         compare_texts(first, second, scheme=used),
         letters.compare(*letters.prepare([first, second])).similarity,
+        score.similarity,
+        score.numbers,
         features,
         is_cut,
         word_diff(first, second, max_changes=max_changes),

@@ -128,6 +128,9 @@ DUPLICATE = 0.8
 LETTER_EDITS = TextMeasure("edit", "characters")
 """The measure by which noise is told from another text."""
 
+LETTER_SHINGLES = TextMeasure("jaccard", "characters")
+"""The measure by which an edited text is told from another text."""
+
 SAME_LETTERS = PRESETS["noisy"].similarity
 """The edit similarity from which two texts have nearly the same letters."""
 
@@ -138,8 +141,9 @@ class RealPairs:
     Pairs that an index really has, each of a sampled document and one near it; parallel arrays.
     *distance*: in bits. *similarity*: shingle Jaccard. *weight*: for how many pairs it stands; more than 1 where only
     some of the documents near one were compared. *sampled*: position of the sampled document in the sample. *letters*:
-    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for. *looked_up*:
-    how many sampled documents were looked up, the first ones.
+    edit similarity of the letters; may be 0 where it is below :data:`SAME_LETTERS`, or was not asked for. *edited*:
+    shingle Jaccard of the letters; 0 where it was not asked for. *looked_up*: how many sampled documents were looked
+    up, the first ones.
     """
 
     distance: NDArray[np.int64]
@@ -147,10 +151,12 @@ class RealPairs:
     weight: NDArray[np.float64]
     sampled: NDArray[np.int64]
     letters: NDArray[np.float64]
+    edited: NDArray[np.float64]
     looked_up: int
 
     def scores(self, preset: Preset) -> NDArray[np.float64]:
-        return self.similarity if measure_of(preset) == WORD_SHINGLES else self.letters
+        known = {WORD_SHINGLES: self.similarity, LETTER_SHINGLES: self.edited, LETTER_EDITS: self.letters}
+        return known[measure_of(preset)]
 
     def within(self, max_distance: int) -> tuple[float | None, int]:
         """Return which share of the pairs within *max_distance* is right, and how many were compared."""

@@ -20,7 +20,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.quality.known_pairs import LETTER_EDITS, SAME_LETTERS, RealPairs
+from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
@@ -252,6 +252,7 @@ def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str
     every = [*texts, *others.values()]
     similarity, _ = compare_pairs(every, left, right, measure=WORD_SHINGLES.after(scheme))
     letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS.after(scheme), bound=SAME_LETTERS)
+    edited, _ = compare_pairs(every, left, right, measure=LETTER_SHINGLES.after(scheme))
     distance = np.array([each.near_dup.distance for each in pairs], np.int64)
     weight = np.array([each.weight for each in pairs], np.float64)
-    return RealPairs(distance, similarity, weight, left, letters, len(texts))
+    return RealPairs(distance, similarity, weight, left, letters, edited, len(texts))

@@ -30,8 +30,8 @@ class PlanOptions:
 
     Args:
         preset:
-            ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
-            are not given beside it.
+            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
+            similarity, where these are not given beside it.
         verify:
             Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
             the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
@@ -70,7 +70,7 @@ class PlanOptions:
         None,
         check_bound,
         "SHARE",
-        "Remove only documents whose text shares this part of its 3-word shingles with that of the canonical.",
+        "Remove only documents whose text shares this part of its 12-letter shingles with that of the canonical.",
     )
     limit: int | None = option(None, Count(0), "N", "Remove at most N documents: the most similar ones.")
     max_share: float = option(

@@ -19,8 +19,8 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.options import Verification
-from es_simhash.texts.measures import check_bound
-from es_simhash.texts.shingles import share_shingles, shingle_sets
+from es_simhash.texts.measures import WORD_SHINGLES, check_bound
+from es_simhash.texts.shingles import shingle_sets
 
 
 def check_column(df: DataFrame, name: str, column: Any) -> Column:
@@ -230,5 +230,5 @@ def _jaccard(left: pa.Array, right: pa.Array) -> pa.Array:
     found = []
     for pair in zip(left, right, strict=True):
         sets = [np.frombuffer(each.as_buffer(), np.uint64) for each in pair if each.is_valid]
-        found.append(share_shingles(*sets)[2] if len(sets) == 2 else None)
+        found.append(WORD_SHINGLES.compare(*sets).similarity if len(sets) == 2 else None)
     return pa.array(found, pa.float64())

@@ -17,32 +17,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from es_simhash.hashing.characters import PIECE, SEPARATOR, Places, letter_counts, normalise_batch, split_long
-from es_simhash.texts.shingles import Shingles, cut_units, text_batches
+from es_simhash.hashing.characters import Places, letter_counts
+from es_simhash.texts.letters import compared_letters, text_batches
+from es_simhash.texts.shingles import Shingles, cut_units
 
 
 def letters_of(texts: Sequence[str]) -> list[Shingles]:
-    """Return the normalised letters of each text in their order, one number for each code point."""
-    return [part for codes, ends in map(_normalise, text_batches(texts)) for part in np.split(codes, ends[:-1])]
+    """Return the letters of each text in their order, one number for each code point."""
+    found = map(compared_letters, text_batches(texts))
+    return [part for codes, ends in found for part in np.split(codes.astype(np.uint64), ends[:-1])]
 
 
 def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
     """Return the distinct shingles of the letters of each text, as sorted 64-bit hashes."""
     return [
         part
-        for codes, ends in map(_normalise, text_batches(texts))
-        for part in cut_units(codes, letter_counts(codes.astype(np.uint32)).astype(np.intp), ends)
+        for codes, ends in map(compared_letters, text_batches(texts))
+        for part in cut_units(codes.astype(np.uint64), letter_counts(codes).astype(np.intp), ends)
     ]
-
-
-def _normalise(texts: Sequence[str]) -> tuple[Shingles, Places]:
-    """Return the letters of several texts, one after the other, and where each text has ended."""
-    if len(texts) == 1 and len(texts[0]) > PIECE:
-        # Memory: a long text is normalised piece by piece.
-        codes = np.concatenate([piece[piece > SEPARATOR] for piece in split_long(texts[0])])
-        return codes.astype(np.uint64), np.array([codes.size])
-    codes, lengths = normalise_batch(texts, separators=False)
-    return codes.astype(np.uint64), np.cumsum(lengths)
 
 
 EXACT_UNITS = 1 << 15
@@ -76,7 +68,7 @@ def _distance(first: Shingles, second: Shingles, allowed: int) -> int:
     """Return the number of edits; *allowed* + 1 if it is larger than *allowed*."""
     # The units become characters, since rapidfuzz compares strings fastest.
     if max(int(first.max(initial=0)), int(second.max(initial=0))) >= 0x110000:
-        # Hashes of words. What only one text has is equal to nothing in the other, so one number does for all of it.
+        # Hashes of pieces. What only one text has is equal to nothing in the other, so one number does for all of it.
         shared = np.intersect1d(first, second)
         first, second = _renumber(first, shared, 1), _renumber(second, shared, 2)
     return Levenshtein.distance(_to_text(first), _to_text(second), score_cutoff=allowed)

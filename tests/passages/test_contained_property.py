@@ -10,6 +10,7 @@ from es_simhash.hashing.batches import passage_term_list
 from es_simhash.passages import contained as join
 from es_simhash.passages.contained import AddsNothing, ContainmentMeasure, SharedTerms, find_container, find_containers
 from es_simhash.texts.shingles import shingle_sets
+from tests import reference
 from tests.passages.test_passages_property import _covered
 
 BOUND = 0.95
@@ -37,15 +38,9 @@ def documents(draw):
     return texts
 
 
-def shingles_of(text):
-    """The runs of three words of a text."""
-    found = text.replace(",", " ").split()
-    return {tuple(found[start : start + 3]) for start in range(len(found) - 2)}
-
-
 def contains(one, other):
     """Whether *other* has enough of the shingles of *one*, and enough of its characters in runs of 100 letters."""
-    first, second = shingles_of(one), shingles_of(other)
+    first, second = reference.shingle_runs(one), reference.shingle_runs(other)
     letters = ["".join(filter(str.isalpha, text)) for text in (one, other)]
     has_shingles = len(first & second) >= BOUND * len(first)
     return has_shingles and len(_covered(*letters, 100)) >= BOUND * len(letters[0])
@@ -53,7 +48,9 @@ def contains(one, other):
 
 def oracle(texts):
     """Which of *texts* go: the longest is decided about first, and whatever contains another one must stay."""
-    order = sorted(range(len(texts)), key=lambda place: (-len(shingles_of(texts[place])), -len(texts[place]), place))
+    order = sorted(
+        range(len(texts)), key=lambda place: (-len(reference.shingle_runs(texts[place])), -len(texts[place]), place)
+    )
     staying, gone = [], set()
     for place in order:
         if any(contains(texts[place], texts[other]) for other in staying):
@@ -141,12 +138,12 @@ def test_the_container_of_one_text(texts):
     """It is at least as long, and has the largest share; of equal shares the shortest is preferred, then the first."""
 
     def size(text):
-        return len(shingles_of(text)), len(text)
+        return len(reference.shingle_runs(text)), len(text)
 
     first, *others = texts
-    own = shingles_of(first)
+    own = reference.shingle_runs(first)
     right = {
-        number: (-len(own & shingles_of(other)) / len(own), size(other), number)
+        number: (-len(own & reference.shingle_runs(other)) / len(own), size(other), number)
         for number, other in enumerate(others)
         if contains(first, other) and size(other) >= size(first)
     }
@@ -189,7 +186,9 @@ def test_shingles_that_stand_apart_are_no_containment():
         return " ".join(f"{field}{place} {chance.choice(['yes', 'no'])}" for place, field in enumerate(fields))
 
     file = " ".join(map(form, range(12)))
-    new = next(text for text in map(form, range(100, 200)) if shingles_of(text) <= shingles_of(file))
+    new = next(
+        text for text in map(form, range(100, 200)) if reference.shingle_runs(text) <= reference.shingle_runs(file)
+    )
     assert rule_of([file, new])[0].decide() == {}
     assert rule_of([file, form(7)])[0].decide() == {1: 0}
 

@@ -178,7 +178,7 @@ def test_explanation():
     assert {"tues", "frid"} <= {each.name for each in found.differing}
     assert "brid" in {each.name for each in found.shared}
     assert 0.9 < found.cosine < 1
-    assert found.presets[-2:] == ("similar", "noisy")
+    assert found.presets[-3:] == ("similar", "edited", "noisy")
     plain = found.to_dict(most=2)
     assert len(plain["features"]["differing"]) == 2
     assert {"change": "removed", "text": "Tuesday"} in plain["diff"]["excerpts"][0]
@@ -235,7 +235,7 @@ def test_tuning():
     assert figures[-1].by_edit.keys() == set(edited.kinds)
     noisy = inject(texts, seed=3, edits=NOISE)
     presets = [measure_preset(edited, noisy, preset, near, documents=1000) for preset in PRESETS.values()]
-    assert presets[3].noise_recall > presets[2].noise_recall
+    assert presets[4].noise_recall > presets[2].noise_recall
     assert presets[2].recall >= presets[1].recall >= presets[0].recall
     assert recommend(presets) in ("identical", "near", "similar")
     assert recommend([]) is None
@@ -256,11 +256,11 @@ def test_presets():
     """Presets grow from strict to loose, and an unknown one is refused with the names there are."""
     distances = [each.max_distance for each in PRESETS.values()]
     bounds = [each.similarity for each in PRESETS.values()]
-    assert list(PRESETS) == ["identical", "near", "similar", "noisy"]
+    assert list(PRESETS) == ["identical", "near", "similar", "edited", "noisy"]
     assert distances == sorted(distances)
-    assert bounds[:3] == sorted(bounds[:3], reverse=True)
+    assert bounds[:4] == sorted(bounds[:4], reverse=True)
     assert get_preset(PRESETS["near"]) is get_preset("near")
-    with pytest.raises(InvalidInputError, match="identical, near, similar, noisy"):
+    with pytest.raises(InvalidInputError, match="identical, near, similar, edited, noisy"):
         get_preset("exact")
     with pytest.raises(TypeError):
         get_preset(3)

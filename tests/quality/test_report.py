@@ -113,7 +113,11 @@ def full(words=("a text", "another text"), **more):
     why = (WhyShown("largest", 95), WhyShown("farthest", 4), WhyShown("sources", 9), WhyShown("span", 9 * 86_400_000))
     groups = (ShownGroup(name, 95, why, members[0], members[1:]), ShownGroup(other, 3, why[:1], None, members[:1]))
     pairs = RealPairs(
-        *(np.array(each) for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2], [0.0] * 4)), 50
+        *(
+            np.array(each)
+            for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2], [0.0] * 4, [0.0] * 4)
+        ),
+        50,
     )
     return IndexReport(
         stats,
@@ -299,10 +303,11 @@ def test_the_sample_of_the_presets():
         np.array([1.0] * 4),
         np.array([0, 0, 1, 2]),
         np.array([1.0, 1.0, 0.95, 1.0]),
+        np.array([1.0, 1.0, 0.7, 1.0]),
         4,
     )
-    identical, near, similar, noisy = sample_presets(pairs, 4)
-    assert noisy.removed.share == pytest.approx((2 / 3 + 1 / 2) / 4)
+    identical, near, similar, edited, noisy = sample_presets(pairs, 4)
+    assert edited.removed.share == noisy.removed.share == pytest.approx((2 / 3 + 1 / 2) / 4)
     assert pairs.count_by_letters() == (4, 1)
     assert identical.removed.share == near.removed.share == similar.removed.share == pytest.approx((2 / 3) / 4)
     assert (identical.pairs, near.pairs) == (2, 3)
@@ -311,11 +316,11 @@ def test_the_sample_of_the_presets():
     for each in (identical, near, similar):
         assert each.removed.low <= each.removed.share <= each.removed.high
         assert each.precision.low < 1.0
-    nothing = RealPairs(*(np.empty(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64, np.float64)), 100)
+    nothing = RealPairs(*(np.empty(0, kind) for kind in "qddqdd"), 100)
     [first, *_] = sample_presets(nothing, 100)
     assert (first.removed.share, first.removed.low, first.removed.high, first.precision) == (0, 0, 0.03, None)
     assert sample_presets(replace(nothing, looked_up=0), 0) == ()
-    assert [each.left_out for each in sample_presets(nothing, 200)] == [100] * 4
+    assert [each.left_out for each in sample_presets(nothing, 200)] == [100] * 5
     json.dumps(first.to_dict())
 
 

@@ -211,6 +211,12 @@ def _show_explanation(found: Explanation) -> None:
     show(diff_text(found.diff))
 
 
+_NUMBERS: dict[str | None, str] = {
+    "only": "nothing but numbers differs: the figures of another day, or a correction",
+    "replaced": "numbers stand in the places of other numbers, and other words differ too",
+}
+
+
 def _figures(found: Explanation) -> Iterator[str]:
     for name, value in (("A", found.first), ("B", found.second)):
         yield f"{name}  {'no features, no fingerprint' if value is None else to_hex(value)}"
@@ -226,6 +232,8 @@ def _figures(found: Explanation) -> Iterator[str]:
     yield f"similarity  {found.similarity.jaccard:.4f} {of_what} (Jaccard; in Chinese, of 5 characters)"
     yield f"containment {found.similarity.containment:.4f} of those of the smaller text"
     yield f"letters     {found.letters:.4f} stay (edit similarity)"
+    if found.numbers in _NUMBERS:
+        yield f"numbers     {_NUMBERS[found.numbers]}"
     if found.is_noise:
         yield "noise       the words differ, the letters hardly do: wrong letters or other numbers, not another text"
     yield f"presets     {', '.join(found.presets) or 'none reports the two'}"

@@ -199,8 +199,8 @@ class GroupingMethods(SyncBase):
             against:
                 Another; ``None`` for pairs within *index*.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
-                measured together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+                that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
                 Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
                 :class:`Verification` for another measure. The texts of documents

@@ -50,8 +50,8 @@ class UpkeepMethods(SyncBase):
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: what counts as a near-duplicate, if the index
-                records nothing else; by default the texts decide.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: what counts as a
+                near-duplicate, if the index records nothing else; by default the texts decide.
             dry_run:
                 Change nothing, and return what would be recorded and written.
             ...

@@ -138,8 +138,8 @@ class GroupingMethods(SyncBase):
                 ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
                 ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
-                measured together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+                that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
                 Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
                 preset, else .8; ``False`` to go by distance alone. A :class:`Verification` for another measure, such
@@ -392,8 +392,8 @@ class GroupingMethods(SyncBase):
             against:
                 Another; ``None`` for pairs within *index*.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity that were
-                measured together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+                that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
                 Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
                 :class:`Verification` for another measure. The texts of documents

@@ -81,8 +81,8 @@ class LookupMethods(SyncBase):
                 near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
                 why.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a verification that
-                were measured together. An explicit max_distance or verify overrides the preset.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
+                verification that were measured together. An explicit max_distance or verify overrides the preset.
             on_incomplete:
                 ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
 

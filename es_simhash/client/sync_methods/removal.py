@@ -64,8 +64,8 @@ class RemovalMethods(SyncBase):
                 Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
                 an archive.
             preset:
-                ``"identical"``, ``"near"``, ``"similar"`` or ``"noisy"``: a max_distance and a similarity, where these
-                are not given beside it.
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
+                similarity, where these are not given beside it.
             verify:
                 Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
                 the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
