@@ -28,7 +28,7 @@ from es_simhash import SimHashClient
 from es_simhash.passages.contained import ContainmentMeasure
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.servers import embedded_server
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingles import run_shingles
 
 INDEX = "contained"
 BOUND = 0.95
@@ -47,7 +47,7 @@ def cut_excerpts(texts: list[str], chance: random.Random) -> list[str]:
 
 def find_by_all_pairs(texts: list[str]) -> set[int]:
     """Return which of *texts* add nothing; the shingles of all are in memory."""
-    measure, sets = ContainmentMeasure(), shingle_sets(texts)
+    measure, sets = ContainmentMeasure(), run_shingles(texts)
     having: defaultdict[int, list[int]] = defaultdict(list)
     gone: set[int] = set()
     for place in sorted(range(len(texts)), key=lambda each: (-sets[each].size, -len(texts[each]), each)):

@@ -42,7 +42,7 @@ from vectors import connect
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, run_ends, run_hashes, worth_sums
 from es_simhash.servers import embedded_server
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingles import run_shingles
 
 SETS = ("reuters21578", "laws_tw", "licenses", "replies")
 # Letters of the texts asked for, from and below; the last is open.
@@ -148,7 +148,7 @@ def make(data: Path, name: str, options: argparse.Namespace) -> tuple[Corpus, Tr
 
 def shingle_lists(texts: Sequence[str]) -> Lists:
     """Return the inverted lists of the shingles of *texts*."""
-    return Lists(shingle_sets(texts))
+    return Lists(run_shingles(texts))
 
 
 def letters(text: str) -> int:
@@ -199,7 +199,7 @@ def add_excerpts(corpus: Corpus, count: int, chance: Random) -> None:
 
 def add_documents(corpus: Corpus, lists: Lists, count: int, chance: Random) -> None:
     """Ask for documents: for each length as many as stand in another one, and half as many drawn at random."""
-    sets = shingle_sets(corpus.documents)
+    sets = run_shingles(corpus.documents)
     contained: dict[int, list[int]] = {place: [] for place in range(len(LENGTHS))}
     others: dict[int, list[int]] = {place: [] for place in range(len(LENGTHS))}
     for place, text in enumerate(corpus.documents):
@@ -243,7 +243,7 @@ def find_truth(corpus: Corpus, lists: Lists) -> Truth:
     """Return the documents that each text asked for is to find."""
     runs = run_lists(corpus)
     truth = Truth([], [])
-    for number, (shingles, text) in enumerate(zip(shingle_sets(corpus.asked), corpus.asked, strict=True)):
+    for number, (shingles, text) in enumerate(zip(run_shingles(corpus.asked), corpus.asked, strict=True)):
         shared = lists.count(shingles)
         contain = shared >= CONTAINED * shingles.size - 1e-9
         contained = (shared >= CONTAINED * lists.sizes - 1e-9) & (lists.sizes > 0)
@@ -328,11 +328,11 @@ def ensemble(corpus: Corpus) -> Way:
         return made
 
     index = MinHashLSHEnsemble(threshold=CONTAINED, num_perm=128, num_part=16)
-    sets = shingle_sets(corpus.documents)
+    sets = run_shingles(corpus.documents)
     index.index((place, sketch(each), each.size) for place, each in enumerate(sets) if each.size)
 
     def look(number: int) -> set[int]:
-        [shingles] = shingle_sets([corpus.asked[number]])
+        [shingles] = run_shingles([corpus.asked[number]])
         return set(index.query(sketch(shingles), shingles.size))
 
     return look

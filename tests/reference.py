@@ -268,14 +268,22 @@ def jaccard(first, second):
 
 
 def containment(first, second):
-    """Shared runs of pieces as a share of those of the text that has fewer."""
-    return share_of_few(first, second)[1]
+    """Shared runs of letters as a share of those of the text that has fewer."""
+    return share_of_few(first, second, runs=long_runs)[1]
 
 
 def letter_runs(text):
     """Runs of letters that are worth 15: 3 for a letter, 4 for a kana, 6 for a logograph."""
     found = letters_only(text)
     runs = set(runs_worth(found, [letters(each) for each in found], 15))
+    return frozenset(runs or ({found} if found else ()))
+
+
+@functools.cache
+def long_runs(text):
+    """Runs of letters that are worth 15: 1 for a letter, 3 for a character by itself."""
+    found = letters_only(text)
+    runs = set(runs_worth(found, [3 if is_alone(each) else 1 for each in found], 15))
     return frozenset(runs or ({found} if found else ()))
 
 

@@ -23,7 +23,7 @@ from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, g
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingles import run_shingles
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key, noting, were
@@ -392,7 +392,7 @@ def _read_texts(index: Index, ids: Collection[str], text_fields: TextFields) -> 
 def _stale(tags: Mapping[Key, str], texts: Mapping[Key, str | None]) -> dict[Key, str]:
     """Return those of *tags* that are true no more."""
     different = [text for text in dict.fromkeys(texts.values()) if text is not None]
-    shingles = dict(zip(different, shingle_sets(different), strict=True))
+    shingles = dict(zip(different, run_shingles(different), strict=True))
     by_id: dict[str, list[str | None]] = {}
     for key, text in texts.items():
         by_id.setdefault(key.id, []).append(text)

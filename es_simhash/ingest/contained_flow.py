@@ -26,7 +26,7 @@ from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit, text_or_no
 from es_simhash.passages.candidates_flow import candidates_query, terms_query
 from es_simhash.passages.contained import MOST_CANDIDATES, find_container, find_containers_among
 from es_simhash.passages.find_flow import check_filled
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingles import run_shingles
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.protocol import Call, Compute, Flow, Key, document_key, status_of
 from es_simhash.transport.raw_json import keep_text
@@ -276,7 +276,7 @@ class ContainedLookup:
     ) -> dict[int, Container]:
         """Return for each place the document that contains the one asked about, where there is one."""
         texts = list(dict.fromkeys([*(each.text for each in asked), *(each.text for each in candidates.values())]))
-        shingles = dict(zip(texts, shingle_sets(texts), strict=True))
+        shingles = dict(zip(texts, run_shingles(texts), strict=True))
         found: dict[int, Container] = {}
         for each in asked:
             known = [

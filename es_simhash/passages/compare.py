@@ -27,7 +27,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, share_shingles, shingle_sets, unit_runs
+from es_simhash.texts.shingles import CHARACTER, run_shingles, share_shingles, unit_runs
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -74,7 +74,7 @@ class Question:
 
     def __init__(self, text: str, *, min_run: int) -> None:
         self.min_run = min_run
-        self.shingles = shingle_sets([text])[0]
+        self.shingles = run_shingles([text])[0]
         self.text = _Text(*normalise_with_positions(text))
         self._sorted: dict[int, tuple[Hashes, Places, Places]] = {}
 
@@ -93,7 +93,7 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
     Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
     """
     found: list[Comparison | None] = []
-    for other, shingles in zip(others, shingle_sets(others), strict=True):
+    for other, shingles in zip(others, run_shingles(others), strict=True):
         contained, contains, similarity = share_shingles(question.shingles, shingles)
         text = _Text(*normalise_with_positions(other))
         passages = _shared_runs(question, text, question.min_run)

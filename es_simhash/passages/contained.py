@@ -21,7 +21,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share
 from es_simhash.texts.measures import Score
-from es_simhash.texts.shingles import Shingles, share_shingles, shingle_sets
+from es_simhash.texts.shingles import Shingles, run_shingles, share_shingles
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""
@@ -239,7 +239,7 @@ def find_containers_among(
     shared = [sorted((having[term] for term in set(own) if len(having[term]) > 1), key=len) for own in terms]
     asked = [number for number, postings in enumerate(shared) if postings]
     different = list(dict.fromkeys(texts[number] for number in asked))
-    shingles = dict(zip(different, shingle_sets(different), strict=True))
+    shingles = dict(zip(different, run_shingles(different), strict=True))
     asked.sort(key=lambda number: (-shingles[texts[number]].size, -len(texts[number]), number))
     staying: set[int] = set()
     found: dict[int, tuple[int, float]] = {}

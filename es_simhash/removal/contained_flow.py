@@ -20,7 +20,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.removal.may_delete import Candidate
-from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.texts.measures import CONTAINED_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_pages
 from es_simhash.transport.protocol import Compute, Flow, Index, Progress, Tell
@@ -68,7 +68,7 @@ def find_contained(
     table = yield from _read_terms(context, index, resolved, grouping, shared)
     places: list[int] = yield Compute(_with_pairs, (table, shared))
     text_fields = resolved.text_fields
-    texts = yield from read_texts(index, table, places, text_fields, WORD_SHINGLES)
+    texts = yield from read_texts(index, table, places, text_fields, CONTAINED_SHINGLES)
     rule: AddsNothing = yield Compute(_find_pairs, (table, shared, texts, bound))
     found = len((yield Compute(rule.decide)))
     lines = yield from _judge_all(rule, table, judge)

@@ -75,11 +75,11 @@ class TextMeasure(Record):
     """
     A way to measure how similar two texts are, 0 to 1.
     *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
-    those of the text that has fewer; ``"edit"``, the units that stay as a share of the longer text, with the fewest
-    edits. *unit*: ``"words"`` are pieces of the size of words, ``"characters"`` letters; blanks count in neither.
-    *numbers*: with ``"same"``, texts with other numbers in the same places are 0 similar. *scheme*: texts first go
-    through its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
-    *notes_numbers*: whether scores say what became of numbers, whatever the rule.
+    those of the text that has fewer, and shingles of words begin at every letter then; ``"edit"``, the units that stay
+    as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of the size of words,
+    ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other
+    numbers in the same places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for
+    none. It is recorded with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
     """
 
     _NAMES = "measure unit numbers"
@@ -108,7 +108,8 @@ class TextMeasure(Record):
         if self.measure == "edit":
             return "of the pieces of 6 letters" if self.unit == "words" else "of the letters"
         smaller = " of the smaller text" if self.measure == "containment" else ""
-        return f"of the {12 if self.unit == 'words' else 5}-letter shingles{smaller}"
+        letters = 5 if self.unit == "characters" else 15 if smaller else 12
+        return f"of the {letters}-letter shingles{smaller}"
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
@@ -142,9 +143,10 @@ class TextMeasure(Record):
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
         if self.unit == "words":
-            from es_simhash.texts.shingles import piece_hashes, shingle_sets  # noqa: PLC0415 - loads numpy
+            from es_simhash.texts.shingles import piece_hashes, run_shingles, shingle_sets  # noqa: PLC0415 - loads numpy
 
-            return piece_hashes(texts) if self.measure == "edit" else shingle_sets(texts)
+            cut = {"jaccard": shingle_sets, "containment": run_shingles, "edit": piece_hashes}
+            return cut[self.measure](texts)
         from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
@@ -193,6 +195,9 @@ class TextMeasure(Record):
 
 WORD_SHINGLES = TextMeasure()
 """The measure where none is named: Jaccard similarity of shingles of words."""
+
+CONTAINED_SHINGLES = TextMeasure("containment")
+"""The measure of texts that may stand inside another: all shingles of an excerpt are in the whole text."""
 
 
 def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> Similarity:

@@ -42,6 +42,18 @@ def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
     return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch, piece))]
 
 
+def run_shingles(texts: Sequence[str]) -> list[Shingles]:
+    """
+    Return the distinct runs of 15 letters, or of 5 characters by themselves, of each text, as sorted 64-bit hashes.
+    A run begins at every letter, so all those of an excerpt are in the whole text; six times as many as shingles.
+    """
+    found = []
+    for batch in text_batches(texts):
+        codes, ends = compared_letters(batch)
+        found += cut_units(codes.astype(np.uint64), np.where(stands_alone(codes), CHARACTER, 1), ends)
+    return found
+
+
 def piece_hashes(texts: Sequence[str]) -> list[Shingles]:
     """Return the pieces of each text in their order, one hash each."""
     cut = map(_cut_pieces, text_batches(texts))

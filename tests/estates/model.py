@@ -288,7 +288,7 @@ def wrong_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> set[Place
 @functools.cache
 def contains(text: str, other: str, bound: float) -> bool:
     """Return whether *text* holds so much of the shingles of *other*, and of its letters in runs of 100."""
-    own, runs = reference.shingle_runs(text), reference.shingle_runs(other)
+    own, runs = reference.long_runs(text), reference.long_runs(other)
     letters, others = text.replace(" ", ""), other.replace(" ", "")
     covered: set[int] = set()
     for start in range(len(others) - 99):
@@ -299,4 +299,4 @@ def contains(text: str, other: str, bound: float) -> bool:
 
 def longer(text: str) -> tuple[int, int]:
     """Return by what a text is longer than another."""
-    return len(reference.shingle_runs(text)), len(text)
+    return len(reference.long_runs(text)), len(text)

@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError, distinct_texts, fingerprint, hamming_distance
 from es_simhash.texts.measures import PRESETS, TextMeasure
-from tests.passages.test_contained_property import PARTS, contains, shingles_of, words
+from tests import reference
+from tests.passages.test_contained_property import PARTS, contains, words
 from tests.servers.support import texts
 
 ARTICLE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
@@ -23,7 +24,7 @@ def near(first, second, preset):
 
 def size(text):
     """By what a text is longer than another."""
-    return len(shingles_of(text)), len(text)
+    return len(reference.long_runs(text)), len(text)
 
 
 def kept_by_reading(every, preset, order):

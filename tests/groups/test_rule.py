@@ -57,7 +57,7 @@ def test_what_stands_in_the_mapping():
         "per": "source",
         "within": ["at", "7d"],
     }
-    assert NOISY.to_dict()["similarity"] == {"at_least": 0.9, "measure": "edit", "unit": "characters"}
+    assert NOISY.to_dict()["similarity"] == {"at_least": 0.9, "measure": "edit", "unit": "characters", "numbers": "any"}
     assert Grouping().to_dict() == {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 
 

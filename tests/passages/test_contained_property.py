@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.passages import contained as join
 from es_simhash.passages.contained import AddsNothing, ContainmentMeasure, SharedTerms, find_container, find_containers
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingles import run_shingles
 from tests import reference
 from tests.passages.test_passages_property import _covered
 
@@ -40,7 +40,7 @@ def documents(draw):
 
 def contains(one, other):
     """Whether *other* has enough of the shingles of *one*, and enough of its characters in runs of 100 letters."""
-    first, second = reference.shingle_runs(one), reference.shingle_runs(other)
+    first, second = reference.long_runs(one), reference.long_runs(other)
     letters = ["".join(filter(str.isalpha, text)) for text in (one, other)]
     has_shingles = len(first & second) >= BOUND * len(first)
     return has_shingles and len(_covered(*letters, 100)) >= BOUND * len(letters[0])
@@ -49,7 +49,7 @@ def contains(one, other):
 def oracle(texts):
     """Which of *texts* go: the longest is decided about first, and whatever contains another one must stay."""
     order = sorted(
-        range(len(texts)), key=lambda place: (-len(reference.shingle_runs(texts[place])), -len(texts[place]), place)
+        range(len(texts)), key=lambda place: (-len(reference.long_runs(texts[place])), -len(texts[place]), place)
     )
     staying, gone = [], set()
     for place in order:
@@ -73,7 +73,7 @@ def rule_of(texts, *, common=1_000):
     shared = SharedTerms(common=common)
     for begin in range(0, len(texts), 3):
         shared.add(passage_term_list(texts[begin : begin + 3]))
-    sets = Sets(shingle_sets(texts))
+    sets = Sets(run_shingles(texts))
     order = np.lexsort((np.arange(len(texts)), [-len(text) for text in texts], -sets.sizes))
     ranks = np.empty(len(texts), np.int64)
     ranks[order] = np.arange(len(texts))
@@ -138,16 +138,16 @@ def test_the_container_of_one_text(texts):
     """It is at least as long, and has the largest share; of equal shares the shortest is preferred, then the first."""
 
     def size(text):
-        return len(reference.shingle_runs(text)), len(text)
+        return len(reference.long_runs(text)), len(text)
 
     first, *others = texts
-    own = reference.shingle_runs(first)
+    own = reference.long_runs(first)
     right = {
-        number: (-len(own & reference.shingle_runs(other)) / len(own), size(other), number)
+        number: (-len(own & reference.long_runs(other)) / len(own), size(other), number)
         for number, other in enumerate(others)
         if contains(first, other) and size(other) >= size(first)
     }
-    found = find_container(first, others, dict(zip(texts, shingle_sets(texts), strict=True)), BOUND)
+    found = find_container(first, others, dict(zip(texts, run_shingles(texts), strict=True)), BOUND)
     best = min(right.values(), default=None)
     assert found == (None if best is None else (best[2], -best[0]))
 
@@ -186,9 +186,7 @@ def test_shingles_that_stand_apart_are_no_containment():
         return " ".join(f"{field}{place} {chance.choice(['yes', 'no'])}" for place, field in enumerate(fields))
 
     file = " ".join(map(form, range(12)))
-    new = next(
-        text for text in map(form, range(100, 200)) if reference.shingle_runs(text) <= reference.shingle_runs(file)
-    )
+    new = next(text for text in map(form, range(100, 200)) if reference.long_runs(text) <= reference.long_runs(file))
     assert rule_of([file, new])[0].decide() == {}
     assert rule_of([file, form(7)])[0].decide() == {1: 0}
 

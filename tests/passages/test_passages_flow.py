@@ -74,7 +74,7 @@ def test_common_passages_are_counted():
 
 def test_a_short_text_is_looked_up_by_its_words():
     """A second search reads what has no term of it; too many such documents are counted, and a stream reads them."""
-    few, short = PassageSizes(first_page=2, next_page=3, common=20), " ".join(NOTICE.split()[3:6])
+    few, short = PassageSizes(first_page=2, next_page=3, common=20), " ".join(NOTICE.split()[3:7])
     server = server_of(many())
     found, calls, _ = look(server, short, sizes=PassageSizes())
     assert (len(found), [call.api for call in calls].count("search")) == (29, 3)

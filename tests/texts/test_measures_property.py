@@ -35,7 +35,10 @@ def test_similarity_is_that_of_sets_of_runs_of_pieces(first, second):
     found = compare_texts(first, second)
     assert len(shingle_sets([first])[0]) == len(reference.shingle_runs(first))
     assert found.jaccard == pytest.approx(float(reference.jaccard(first, second)))
-    assert found.containment == pytest.approx(float(reference.containment(first, second)))
+    assert found.containment == pytest.approx(float(reference.share_of_few(first, second)[1]))
+    measure = TextMeasure("containment")
+    contained = measure.compare(*measure.prepare([first, second])).similarity
+    assert contained == pytest.approx(float(reference.containment(first, second)))
 
 
 ANY_MEASURE = st.builds(TextMeasure, st.sampled_from(MEASURES), st.sampled_from(UNITS))
