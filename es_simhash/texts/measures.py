@@ -77,9 +77,9 @@ class TextMeasure(Record):
     *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
     those of the text that has fewer, and shingles of words begin at every letter then; ``"edit"``, the units that stay
     as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of the size of words,
-    ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other
-    numbers in the same places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for
-    none. It is recorded with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
+    ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
+    places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded
+    with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
     """
 
     _NAMES = "measure unit numbers"
