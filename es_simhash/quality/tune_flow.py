@@ -289,8 +289,8 @@ def near_in_sample(edited: Edited, scheme: Scheme) -> RealPairs:
     left, right, distance = np.concatenate([none, *map(np.array, found)], axis=1)
     left, right = places[left], places[right]
     similarity, _ = compare_pairs(edited.originals, left, right, measure=WORD_SHINGLES.after(scheme))
-    unknown = np.zeros((2, distance.size))
-    return RealPairs(distance, similarity, np.ones(distance.size), left, *unknown, len(values))
+    unknown = np.zeros(distance.size)
+    return RealPairs(distance, similarity, np.ones(distance.size), left, unknown, unknown, len(values))
 
 
 def _unrelated(near: RealPairs, *, count: int, documents: int) -> dict[int, float]:
