@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from math import inf
 from typing import IO, Any, Literal, TypeAlias, get_args
 
@@ -49,12 +50,18 @@ class OrderKey:
                 )
         return f"the {'latest' if self.is_descending else 'earliest'} by {self.field}"
 
-    def rank(self, values: Iterable[Any]) -> float:
-        """Return the rank of a document: smallest is preferred, no value is last. Dates are in milliseconds."""
+    def rank(self, values: Iterable[Any]) -> tuple[float, float]:
+        """
+        Return the rank of a document, and what a double leaves out of it: smallest is preferred, no value is last.
+        Dates are in milliseconds; the nanoseconds of one, and the last digits of a long number, need the second part.
+        """
         if self.kind == "preference":
-            return float(min(map(self._place, values), default=inf))
-        numbers = [float(value) for value in values]
-        return min((-each if self.is_descending else each for each in numbers), default=inf)
+            return float(min(map(self._place, values), default=inf)), 0.0
+        numbers = sorted(map(Decimal, values))
+        if not numbers:
+            return inf, 0.0
+        best = numbers[-1].copy_negate() if self.is_descending else numbers[0]
+        return float(best), float(best - Decimal(float(best)))
 
     def _place(self, value: str) -> int:
         for each in (value, OTHERS):

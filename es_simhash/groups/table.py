@@ -127,7 +127,7 @@ class Table:
     @property
     def _ranks(self) -> list[str]:
         """Names of the columns that decide the canonical order before the id, the first one first."""
-        return [f"rank{number}" for number in range(len(self._keys))]
+        return [f"{part}{number}" for number in range(len(self._keys)) for part in ("rank", "rest")]
 
     def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
         """Return a row for each of *hits*, all of which have a fingerprint."""
@@ -145,8 +145,12 @@ class Table:
             dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
             columns["date"] = np.array([whole for whole, _ in dates], np.int64)
             columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
-        for column, key in zip(self._ranks, self._keys, strict=True):
-            columns[column] = np.array([self._rank(key, hit) for hit in hits], np.float64)
+        for number, key in enumerate(self._keys):
+            ranks = [self._rank(key, hit) for hit in hits]
+            columns[f"rank{number}"] = np.array([rank for rank, _ in ranks], np.float64)
+            columns[f"rest{number}"] = np.array(
+                [rest for _, rest in ranks], np.float32
+            )  # half a last digit of a double
         return columns
 
     def _state(self, fields: Mapping[str, Any]) -> int:
@@ -164,9 +168,9 @@ class Table:
             return -1
         return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
 
-    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
+    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> tuple[float, float]:
         if key.kind == "longest":
-            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
+            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or "")), 0.0
         return key.rank(hit["fields"].get(key.field) or ())
 
     def _columns(self) -> Columns:

@@ -243,3 +243,27 @@ def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, m
     assert sync_simhash.reconcile(alias).documents == 2
     monkeypatch.undo()
     assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("date_nanos", [f"2026-01-01T00:00:00.{nanos:09}Z" for nanos in (123_000_100, 123_000_002, 123_000_001)]),
+        ("long", [2**53 + 2, 2**53 + 1, 2**53]),
+    ],
+)
+@pytest.mark.parametrize("canonical", ["at", "-at"])
+def test_the_order_counts_every_digit(server, index, simhash, kind, values, canonical):
+    """Of dates to the nanosecond, and of whole numbers that no double holds; not the id decides."""
+    simhash.create_index(index, text_field="body", mappings={"properties": {"at": {"type": kind}}})
+    text = " ".join(f"word{n}" for n in range(40))
+    list(
+        simhash.ingest(
+            index,
+            [{"_id": id_, "body": text, "at": at} for id_, at in zip("bac", values, strict=True)],
+            on_duplicate=None,
+        )
+    )
+    simhash.reconcile(index, canonical=canonical)
+    first = "b" if canonical == "-at" else "c"
+    assert stored_groups(read_all(server, index)) == dict.fromkeys("abc", first)
