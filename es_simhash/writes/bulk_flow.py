@@ -224,7 +224,7 @@ class Bulk:
             if not self._repeats_scripts and _is_counted(operation):
                 self._final.add(place)
                 reason = f"the server may have run the script all the same, so it is not sent again: {outcome.error}"
-                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason))
+                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason), is_unsure=True)
         self.outcomes[place] = outcome
 
     def _change(self, place: int, operation: Operation) -> None:
@@ -376,7 +376,7 @@ def rewrite(
             refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
             if refusal is not None and refusal.type != NO_INDEX:
                 # A full queue or a shard without a copy says nothing of the document.
-                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
+                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal, is_unread=True)
                 unread.append(i)
             elif not item.get("found"):
                 gone = Refusal(MISSING, reason="there is no such document")
