@@ -300,7 +300,7 @@ def test_who_sees_a_part_removes_nothing(partly, tmp_path):
 
 
 def test_who_sees_a_part_writes_nothing_of_it(partly):
-    """Each operation that changes documents is refused with one error, and leaves documents and records as they were."""
+    """Each operation that changes documents ends in one error, and leaves documents and records as they were."""
     index, owner, simhash, client = partly
     client.index(index=index, id="3", body={"body": "Another text, long enough to have features.", "team": "ours"})
     client.update(index=index, id="1", body={"doc": {"simhash": {"group": "x", "duplicate_of": "x"}}}, refresh=True)
