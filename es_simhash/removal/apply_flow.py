@@ -139,7 +139,7 @@ def apply_removal(
         restored: set[str] = set()
         deleted = 0
         batch = _Batch(plan, writer, view, created)
-        with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
+        with noting(lambda: _note(deleted + batch.gone, archive)):
             while lines := (yield Compute(next, (batches, ()))):
                 records = yield from batch.carry_out(lines)
                 last, batch = batch, _Batch(plan, writer, view, created)
@@ -166,6 +166,11 @@ def apply_removal(
                 settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
                 is_done = is_done and settled
     return is_done
+
+
+def _note(gone: int, archive: FilePath) -> str:
+    kept = f", and {archive} has {'it' if gone == 1 else 'each of them'}" if gone else ""
+    return were(gone, "deleted") + kept
 
 
 def _read_mappings(standing: Sequence[str], *, dry_run: bool) -> Flow[dict[str, Mapping[str, Any]]]:

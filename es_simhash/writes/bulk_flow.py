@@ -328,6 +328,18 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     return (yield from bulk.finish((yield from attempt(bulk.call()))))
 
 
+def send_surely(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+    """Carry out operations that may be carried out twice; sent again also where perhaps only the answer was lost."""
+    patience = Patience()
+    while True:
+        try:
+            return (yield from send_bulk(operations))
+        except Exception as error:
+            if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
+                raise
+        yield patience.wait()
+
+
 def _outcome(item: Mapping[str, Any]) -> Outcome:
     [result] = item.values()
     status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")

@@ -24,7 +24,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Flow, Index, Key, error_text
 from es_simhash.transport.retry_flow import ask, refresh, send_once, unless_refused
-from es_simhash.writes.bulk_flow import send_bulk
+from es_simhash.writes.bulk_flow import send_surely
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
@@ -122,7 +122,7 @@ def refuse_masked(names: Iterable[str]) -> Flow[None]:
     """
     names = list(names)
     probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
-    for name, outcome in zip(names, (yield from send_bulk(probes)), strict=True):
+    for name, outcome in zip(names, (yield from send_surely(probes)), strict=True):
         # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
         if outcome.hindrance == "forbidden" and outcome.status not in (401, 403):
             raise WritesRefusedError(
