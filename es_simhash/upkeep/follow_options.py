@@ -13,7 +13,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexE
 from es_simhash.groups.rule import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards_flow import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.retry_flow import is_passing
+from es_simhash.transport.retry_flow import BLOCK, is_passing
 from es_simhash.writes.operations import Failure
 
 FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
@@ -193,8 +193,6 @@ _LASTING = {"TlsError", "SSLError"}
 LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
-_BLOCK = "cluster_block_exception"
-
 
 class UnreadableError(Exception):
     """A document that the follower needs cannot be read now."""
@@ -225,6 +223,6 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
         return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
     if status == 404 and has_begun:
         return "missing"
-    if _BLOCK in error_text(error):
+    if BLOCK in error_text(error):
         return "blocked"
     return "busy" if is_passing(status) or status >= 500 else None

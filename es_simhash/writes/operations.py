@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
-from es_simhash.transport.retry_flow import is_passing
+from es_simhash.transport.retry_flow import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
@@ -29,7 +29,7 @@ UNDECIDED = 424
 Hindrance: TypeAlias = Literal["busy", "blocked", "forbidden", "missing"]
 # A server may refuse each document of a user with masked fields by 500 (OpenSearch) or 400 (Elasticsearch).
 _HINDRANCES: Mapping[str, Hindrance] = {
-    "cluster_block_exception": "blocked",
+    BLOCK: "blocked",
     "security_exception": "forbidden",
     "index_closed_exception": "missing",
     "index_not_found_exception": "missing",
