@@ -76,6 +76,8 @@ class Surroundings(Writes):
                 self.look()
         finally:
             self.server.remove(self.base)
+            left = self.server.request("GET", f"/{self.base}*?expand_wildcards=all", missing_ok=True)
+            assert not left, f"{[*left]} would take memory of the server"
             for alias in ("log", "stream"):
                 self.server.request("DELETE", f"/_index_template/{self.base}-{alias}", missing_ok=True)
             for name in PIPELINES:
