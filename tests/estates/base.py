@@ -46,6 +46,7 @@ class Base(RuleBasedStateMachine):
         self.has_template = True  # whether what log rolls over to has our fields
         self.number_of_steps = 0
         self.versions: dict[Place, tuple[int | None, ...]] = {}  # of all documents, before the present step
+        self.replication: dict[str, str] = {}  # of a and b, where it is not that of documents
         self.window = 10_000  # index.max_result_window of every index
         self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
 

@@ -12,10 +12,10 @@ from hypothesis.stateful import invariant
 
 from tests.estates.lookups import Lookups
 from tests.estates.removals import Removals
-from tests.estates.surroundings import Surroundings
+from tests.estates.states import States
 
 
-class Estate(Surroundings, Removals, Lookups):
+class Estate(States, Removals, Lookups):
     """All steps, and what holds after each of them."""
 
     @invariant()

@@ -44,11 +44,14 @@ class Surroundings(Writes):
         given=st.lists(writes, min_size=4, max_size=12),
         on_duplicate=policies,
         has_template=st.sampled_from((True, True, False)),
+        by_segments=st.booleans(),
     )
-    def begin(self, seed, shards, scheme, passages, window, given, on_duplicate, has_template) -> None:
+    def begin(self, seed, shards, scheme, passages, window, given, on_duplicate, has_template, by_segments) -> None:
         """Indices a and b, behind both and few; log, an alias that rolls over; on OpenSearch stream, a data stream."""
         self.wire = Wire(seed=seed, share=0.25, is_on=False)
         self.window = window
+        if by_segments and self.server.product == "opensearch":
+            self.replication = {"replication.type": "SEGMENT"}
         self.connect()
         self.create("a", shards, scheme, passages=passages)
         self.create("b", 2, scheme, passages=passages)
@@ -87,7 +90,8 @@ class Surroundings(Writes):
 
     def create(self, where: str, shards: int, scheme: str, **options: Any) -> None:
         """Create an index with our fields."""
-        options |= {"mappings": {"properties": FIELDS}, "settings": settings(shards, self.window)}
+        plain = {**settings(shards, self.window), **self.replication}
+        options |= {"mappings": {"properties": FIELDS}, "settings": plain}
         self.ask("one", "create_index", self.name(where), scheme=scheme, text_field="body", **options)
         self.add_common_aliases(where)
 
