@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash import fingerprints
-from es_simhash.groups.content import Content
-from es_simhash.groups.rule import Grouping
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.in_flight import Document
+from es_simhash.lookup.content import Content
+from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import PRESETS
 
 RIGHT, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9

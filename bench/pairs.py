@@ -69,8 +69,8 @@ def connected(values: np.ndarray, distance: int) -> int:
 
 def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
     """Return what is kept of the documents of an index with these fingerprints."""
-    from es_simhash.groups.rule import Grouping
     from es_simhash.groups.table import Table
+    from es_simhash.mapping.rule import Grouping
 
     found = Table("simhash", Grouping(max_distance=distance) if grouped else None)
     for first in range(0, len(values), 5_000):

@@ -20,7 +20,7 @@ from typing import Any
 from dedup import connect, read_texts
 
 from es_simhash import SimHashClient
-from es_simhash.groups.content import Content
+from es_simhash.lookup.content import Content
 from es_simhash.servers import embedded_server
 from es_simhash.texts.measures import WORD_SHINGLES
 

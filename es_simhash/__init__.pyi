@@ -19,7 +19,6 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
-    WritesRefusedError,
     WrongTypeError,
 )
 from .folding.page import DistinctHit, DistinctPage, Similar
@@ -135,7 +134,6 @@ __all__ = [
     "TextGroup",
     "Verification",
     "WorkerError",
-    "WritesRefusedError",
     "Written",
     "WrongTypeError",
     "block_terms",

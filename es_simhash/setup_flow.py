@@ -15,8 +15,8 @@ from es_simhash.arguments import check_field, check_fields
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.lacking_flow import unfilled_query
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
-from es_simhash.groups.rule import Grouping, GroupingRequest
-from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, settle_grouping, target_of
+from es_simhash.groups.rule import GroupingRequest
+from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, settle_grouping
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
@@ -24,9 +24,10 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.quality.stats_flow import count_groups
 from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
-from es_simhash.texts.measures import PRESETS
+from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Flow, Index, check_index, index_key, noting
@@ -42,8 +43,8 @@ SAMPLE = 500
 FEW = 50
 """With fewer texts than these nothing is measured well enough to choose a stricter preset than the widest."""
 
-WIDEST = "similar"
-"""The widest preset of those that compare words."""
+WIDEST = DEFAULT_PRESET.name
+"""The preset where nothing is measured: that of an index without a record."""
 
 Part = Literal["fields", "grouping", "max_distance"]
 

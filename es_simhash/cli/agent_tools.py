@@ -19,7 +19,7 @@ from typing import Any
 
 from es_simhash import AsyncSimHashClient
 from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
-from es_simhash.cli.agent_answers import MOST, Answer, Shown
+from es_simhash.cli.agent_answers import Answer, Shown
 from es_simhash.cli.options import Target
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
@@ -35,6 +35,8 @@ from es_simhash.removal.review import Review, removal_lines
 from es_simhash.texts.measures import PRESETS, check_bound
 
 _AT_ONCE = 4  # calls that are carried out; others wait
+_COUNTED = 500  # near-duplicates whose texts are compared in one call, unless more are to be shown
+_FEW = 3  # so few near-duplicates, and what was rejected is shown too
 
 # Queries that read nothing but the documents they are asked of; a lookup of terms reads another index.
 QUERIES = ("bool", "exists", "ids", "match", "match_all", "match_phrase", "prefix", "range", "term", "terms")
@@ -269,18 +271,23 @@ async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Sho
 async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any], shown: Shown) -> Answer:
     """Find them, to count them; then the fields of those that are shown."""
     source = asked.pop("source", False)
-    found = await method(**asked, size=MOST)
+    counted = max(_COUNTED, shown.offset + shown.limit + 1)
+    found = await method(**asked, size=counted)
     total = len(found)
-    head: dict[str, Any] = {"max_distance": found.max_distance, "scheme": str(found.scheme), "total": total}
-    if total == MOST:
-        head["there_may_be_more"] = f"the nearest {MOST:,} were counted: give a smaller max_distance, or a filter"
+    head: dict[str, Any] = {"rule": str(found.rule), "max_distance": found.max_distance}
+    head |= {"scheme": str(found.scheme), "total": total}
+    if total == counted:
+        head["there_may_be_more"] = f"the nearest {counted:,} were counted: give a smaller max_distance, or a filter"
     if found.unverified:
         head["unverified"] = found.unverified
+    if total < _FEW and found.rejected:
+        head["rejected"] = [each.to_dict() for each in found.rejected]
     if found.plan is None and found.scheme is not None and "text" in asked:
         head["no_fingerprint"] = str(UnfingerprintedText.of(asked["text"], found.scheme))
     if source is not False and total > shown.offset:
         found = await method(**asked, source=source, size=shown.offset + shown.limit)
-    return Answer.page("near_dups", found, total, shown, head)
+    # Of more that are asked for, the first are the same.
+    return Answer.page("near_dups", sorted(found, key=lambda each: each.order), total, shown, head)
 
 
 @_tool("explain", "index first second texts text_field max_changes characters")

@@ -19,8 +19,8 @@ from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
-from es_simhash.groups.rule import Grouping
-from es_simhash.groups.settings_flow import target_of
+from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.rules import Rules, rules_for
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
@@ -66,11 +66,9 @@ class Connection:
         """Return what all indices behind *index* record; raise where they differ, or none is ready."""
         return self.run(read_index_settings(self._context, index))
 
-    def text_rule(self, index: str) -> Grouping | None:
-        """Return the rule that all indices behind *index* record, if that compares texts."""
-        rules = {target_of(own) for own in self.settings(index).values()}
-        rule = rules.pop() if len(rules) == 1 else None
-        return None if rule is None or rule.similarity is None else rule
+    def rules(self, index: str) -> Rules:
+        """Return by which rules a document is looked up in *index*."""
+        return rules_for(self.shared_settings(index), self.settings(index), LookupOptions(), "document")
 
 
 def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[str]:

@@ -22,7 +22,7 @@ from es_simhash.cli.parameter_types import NONE
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.lacking_flow import count_lacking
-from es_simhash.groups.settings_flow import target_of
+from es_simhash.mapping.rule import target_of
 from es_simhash.removal.decisions import find_decisions
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.records import AGAIN, DuplicateResult

@@ -281,7 +281,7 @@ prefix = click.option(
 )
 
 max_distance = distance(
-    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: the index's own, else 3."
+    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: that of the index's rule, else 12."
 )
 
 

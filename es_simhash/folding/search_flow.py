@@ -27,12 +27,13 @@ from es_simhash.folding.counts_flow import (
 )
 from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
-from es_simhash.groups.settings_flow import refuse_regrouping, target_of
+from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import is_window_refused
 from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view

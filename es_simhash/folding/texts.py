@@ -10,7 +10,7 @@ from es_simhash.arguments import check_choice, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import fingerprints, get_scheme, hamming_distances
 from es_simhash.record import Record
-from es_simhash.texts.measures import Preset, TextMeasure, get_preset
+from es_simhash.texts.measures import DEFAULT_PRESET, Preset, TextMeasure, get_preset
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class DistinctTexts(Record):
 
 
 def distinct_texts(
-    texts: Iterable[str], *, preset: str | Preset = "near", keep: Keep = "first", contained: float | None = None
+    texts: Iterable[str], *, preset: str | Preset = DEFAULT_PRESET, keep: Keep = "first", contained: float | None = None
 ) -> DistinctTexts:
     """
     Return which of *texts* stay, so that no two of these are near-duplicates; no server, no model.
@@ -87,7 +87,8 @@ def distinct_texts(
         texts:
             The texts.
         preset:
-            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: what is a near-duplicate.
+            What is a near-duplicate: ``"identical"``, ``"near"``, ``"similar"`` (the default), ``"edited"`` or
+            ``"noisy"``.
         keep:
             Which text of a group stays: ``"first"``, ``"longest"``, or a function of a text: the one for which it
             returns most. Among equal ones the first.
@@ -107,7 +108,7 @@ def distinct_texts(
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.assign import Documents, Nodes, group_documents  # noqa: PLC0415 -- loads numpy
-    from es_simhash.groups.content import TextStore  # noqa: PLC0415
+    from es_simhash.lookup.content import TextStore  # noqa: PLC0415
     from es_simhash.passages.contained import check_contained  # noqa: PLC0415
 
     every = list(check_items("texts", texts, of="texts"))

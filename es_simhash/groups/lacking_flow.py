@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from es_simhash.groups.settings_flow import target_of
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Compute, Flow, Index

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import MappingError, SchemeMismatchError
+from es_simhash.errors import InvalidInputError, MappingError, SchemeMismatchError
 from es_simhash.groups.read_flow import read_all, read_texts
-from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
+from es_simhash.groups.rule import GroupingRequest, Resources
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.hashing import from_hex
+from es_simhash.lookup.content import compare_contents
+from es_simhash.lookup.judge_flow import Asked
 from es_simhash.lookup.near_dups import NearDup
-from es_simhash.lookup.options import Verified
+from es_simhash.lookup.options import LookupOptions, Verification, Verified
 from es_simhash.lookup.query import Filter, check_filter, check_source
-from es_simhash.lookup.verify_flow import FETCH, fetch_texts
-from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.lookup.rules import Rules, rules_for
+from es_simhash.lookup.verify_flow import FETCH, fetch_hits, fetch_texts
+from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, require_text_fields
+from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import agree, read_present_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
@@ -63,10 +67,12 @@ class Pair(Record):
         other_routing:
             ``_routing`` of the second.
         similarity:
-            Similarity of their texts by the measure asked for; ``None`` where texts were not compared.
+            Similarity of their texts by the measure of the rule; ``None`` where texts were not compared.
+        unverified:
+            Why the texts could not be compared, though the rule compares texts.
     """
 
-    _OPTIONAL = "routing other_routing similarity"
+    _OPTIONAL = "routing other_routing similarity unverified"
 
     id: str
     index: str
@@ -76,31 +82,28 @@ class Pair(Record):
     routing: str | None = None
     other_routing: str | None = None
     similarity: float | None = None
+    unverified: str | None = None
 
 
 def pairs(
-    context: Context, index: Index, against: Index | None, request: GroupingRequest, resources: Resources
+    context: Context, index: Index, against: Index | None, options: LookupOptions, resources: Resources
 ) -> Flow[None]:
     """
     Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
-    A document that both names reach makes no pair with itself. By default texts are not compared; where they are, a
-    document whose text cannot be read makes no pair. Of *request* only max_distance, preset and verify count. Memory:
-    about 100 bytes a document, and where texts are compared the shingles of those that have a candidate, in a temporary
-    file beyond 256 MiB.
+    A document that both names reach makes no pair with itself. Two documents of indices with different rules are a pair
+    if one of these rules accepts them: a lookup of one of them finds the other. Memory: about 100 bytes a document, and
+    where texts are compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB; with
+    different rules all in memory.
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
-    check_index(index)
-    if against is not None:
-        check_index(against)
+    names = [check_index(each) for each in (index, against) if each is not None]
+    if callable(options.verify):
+        raise InvalidInputError("pairs are compared by the texts of the index: give verify as a number, or True")
+    if isinstance(options.verify, Verification):
+        options.verify.check_recordable()
     settings = yield from read_present_settings(context, index)
-    request.check_scheme(settings)
-    recorded = DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance
-    limits = request.put_on(Grouping(max_distance=recorded))
-    limits = replace(limits, measure=limits.measure.after(settings.scheme))
-    table = Table(context.prefix, resources=resources)
-    yield from read_all(context, index, table)
-    split = None
+    each = dict((yield from read_settings_by_index(context, index)))
     if against is not None:
         other = yield from read_present_settings(context, against)
         if other.scheme != settings.scheme:
@@ -109,49 +112,98 @@ def pairs(
                 index_scheme=str(settings.scheme),
                 client_scheme=str(other.scheme),
             )
-        split = len(table)
-        yield from read_all(context, against, table)
+        each.update((yield from read_settings_by_index(context, against)))
+    rules = rules_for(settings, each, options, "document")
+    is_one = len(rules.all) == 1
+    limits = Grouping().by(rules.other) if is_one else None
+    dates = [] if limits is None or limits.within is None else [limits.within.field]
+    table = Table(context.prefix, limits, dates=dates, resources=resources)
+    split = None
+    for name in names:
+        split = len(table) or None
+        yield from read_all(context, name, table)
+    found = table.pairs(rules.used.max_distance, split=split if against is not None else None)
+    every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
-    if limits.similarity is not None:
-        texts = yield from _read_texts(context, index, against, table, limits)
-    found = table.pairs(limits.max_distance, split=split)
-    while step := (yield Compute(_take, (found, texts, limits.similarity))):
-        for left, right, bits, similarity in step:
+    if limits is not None and limits.similarity is not None:
+        places = yield Compute(table.with_candidates)
+        texts = yield from read_texts(every, table, places.tolist(), rules.text_fields, limits.measure)
+    asked: dict[Key, Asked | str] = {}
+    while step := (yield Compute(list, (islice(found, STEP),))):
+        if limits is None:
+            yield from _read_asked(every, table, step, rules, asked)
+            judged = yield Compute(_judge, (table, step, rules, asked))
+        else:
+            judged = yield Compute(_take, (table, step, limits, texts))
+        for left, right, bits, similarity, unverified in judged:
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
-                yield Emit(Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity))
+                yield Emit(Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified))
 
 
-def _read_texts(context: Context, index: Index, against: Index | None, table: Table, limits: Grouping) -> Flow[Texts]:
-    names = [
-        name for each in (index, against) if each is not None for name in ([each] if isinstance(each, str) else each)
-    ]
-    text_fields = TextFields()
-    for name in names:
-        each = yield from read_settings_by_index(context, name)
-        text_fields.update({concrete: own.text_fields for concrete, own in each.items()})
-    require_text_fields(text_fields, "texts cannot be compared", "leave verify and preset out")
-    places = yield Compute(table.with_candidates, (limits.max_distance,))
-    return (yield from read_texts(names, table, places.tolist(), text_fields, limits.measure))
+_Judged = tuple[int, int, int, float | None, str | None]
+"""Places, distance, similarity, and why there is none."""
 
 
-def _take(
-    found: Iterator[tuple[int, int, int]], texts: Texts | None, bound: float | None
-) -> list[tuple[int, int, int, float | None]]:
-    """Return the next pairs; empty after the last one."""
+def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, texts: Texts | None) -> list[_Judged]:
+    """Return those of the pairs *step* that the one rule accepts, or whose texts were not read."""
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.assign import similar_pairs  # noqa: PLC0415
 
-    while step := list(islice(found, STEP)):
-        if texts is None or bound is None:
-            return [(*pair, None) for pair in step]
-        read = [pair for pair in step if texts.numbers[pair[0]] >= 0 and texts.numbers[pair[1]] >= 0]
-        left, right = (np.array([pair[side] for pair in read], np.int64) for side in (0, 1))
-        some, similarity = similar_pairs((left, right), texts.numbers, texts.sets, bound)
-        if some.any():
-            return [(*read[place], float(similarity[place])) for place in np.flatnonzero(some).tolist()]
-    return []
+    left, right = (np.array([pair[side] for pair in step], np.int64) for side in (0, 1))
+    fits = table.allows(left, right)
+    if texts is None:
+        return [(*step[place], None, None) for place in np.flatnonzero(fits).tolist()]
+    known = (texts.numbers[left] >= 0) & (texts.numbers[right] >= 0)
+    similarity = np.full(len(step), np.nan)
+    both = np.flatnonzero(fits & known)
+    some, exact = similar_pairs((left[both], right[both]), texts.numbers, texts.sets, limits.similarity or 0.0)
+    similarity[both[some]] = exact[some]
+    kept = np.flatnonzero((fits & ~known) | ~np.isnan(similarity)).tolist()
+    return [
+        (*step[place], float(similarity[place]), None) if known[place] else (*step[place], None, _UNREAD)
+        for place in kept
+    ]
+
+
+_UNREAD = "a text could not be read"
+
+
+def _read_asked(
+    index: Index, table: Table, step: Sequence[tuple[int, int, int]], rules: Rules, asked: dict[Key, Asked | str]
+) -> Flow[None]:
+    """Put what the documents of *step* are compared by into *asked*, or why it was not read."""
+    keys = {table.row(place).key for pair in step for place in pair[:2]} - asked.keys()
+
+    def take(hit: Mapping[str, Any]) -> None:
+        asked[document_key(hit)] = Asked(rules, hit=hit)
+
+    fields = rules.text_fields.all if rules.compares_texts else ()
+    gone = yield from fetch_hits(index, sorted(keys), take, text_fields=fields, docvalue_fields=rules.docvalue_fields)
+    asked.update(dict.fromkeys(gone, _UNREAD))
+
+
+def _judge(
+    table: Table, step: Sequence[tuple[int, int, int]], rules: Rules, asked: Mapping[Key, Asked | str]
+) -> list[_Judged]:
+    """Return those of the pairs *step* that the rule of one of the two documents accepts, or cannot compare."""
+    judged: list[_Judged] = []
+    for left, right, bits in step:
+        keys = table.row(left).key, table.row(right).key
+        accepted: list[_Judged] = []
+        for rule in dict.fromkeys(rules.of(key.index) for key in keys):
+            if bits > rule.max_distance:
+                continue
+            first, second = (each.content(rule) if isinstance(each := asked[key], Asked) else None for key in keys)
+            compared = compare_contents(first, second, rule)
+            if compared.are_neighbours:
+                score = None if compared.similarity is None else compared.similarity.similarity
+                accepted.append((left, right, bits, score, None))
+            elif compared.unread is not None:
+                accepted.append((left, right, bits, None, _UNREAD))
+        judged += sorted(accepted, key=lambda each: each[4] is not None)[:1]
+    return judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set as Abst
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.groups.content import Content, TextStore, Unread, moment_of, per_of
-from es_simhash.groups.rule import Grouping
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.lookup.content import Content, TextStore, Unread, docvalue_fields, read_content
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.find_many_flow import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.near_dups import NearDup, NearDups
@@ -16,9 +15,10 @@ from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.mapping.context import Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, full_name, read_hit, read_text
+from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
+from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole
 from es_simhash.transport.buckets_flow import BucketReader
@@ -326,25 +326,6 @@ def _add(
     numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]
 
 
-def _docvalue_fields_of(grouping: Grouping) -> list[Any]:
-    """Return the ``docvalue_fields`` that a search needs so that :func:`read_content` can read its hits."""
-    names: list[Any] = [] if grouping.per is None else [grouping.per]
-    return names if grouping.within is None else [*names, {"field": grouping.within.field, "format": "epoch_millis"}]
-
-
-def read_content(hit: Mapping[str, Any], grouping: Grouping, text_fields: TextFields) -> Content:
-    """Return what the document of *hit* is compared by: keywords and dates as the server indexed them."""
-    values = hit.get("fields") or {}
-    per = () if grouping.per is None else per_of(values.get(grouping.per, ()))
-    moment = None if grouping.within is None else moment_of(values.get(grouping.within.field, ()))
-    if grouping.similarity is None:
-        return Content(per=per, moment=moment)
-    try:
-        return Content(read_hit(hit, text_fields[hit["_index"]]), per=per, moment=moment)
-    except InvalidInputError as error:
-        return Content(per=per, moment=moment, unread=Unread("text", str(error)))
-
-
 def fetch_contents(
     index: Index, wanted: Sequence[Key], *, grouping: Grouping, text_fields: TextFields, patience: Patience
 ) -> Flow[dict[Key, Content]]:
@@ -355,7 +336,7 @@ def fetch_contents(
     found: dict[Key, Content] = {}
 
     def take(hit: Mapping[str, Any]) -> None:
-        found[document_key(hit)] = read_content(hit, grouping, text_fields)
+        found[document_key(hit)] = read_content(hit, grouping.pair_rule, text_fields)
 
     fields = text_fields.all if grouping.similarity is not None else ()
     gaps = yield from fetch_compared(index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
@@ -372,7 +353,7 @@ def fetch_compared(
     patience: Patience,
 ) -> Flow[dict[Key, Gap]]:
     """Give *take* the hit of each document *wanted*, for :func:`read_content`; return why shards did not answer."""
-    fields = _docvalue_fields_of(grouping)
+    fields = docvalue_fields(grouping.pair_rule)
     unanswered = yield from retry(
         lambda: fetch_hits(index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
         is_done=lambda missing: not any(missing.values()),

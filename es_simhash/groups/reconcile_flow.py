@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.read_flow import grouped_without_fingerprint, read_all, read_texts, read_touched
-from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
-from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping, target_of
+from es_simhash.groups.rule import GroupingRequest, Resources
+from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, group_fields, read_hit, read_values
 from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
 from es_simhash.texts.shingles import run_shingles
@@ -29,8 +30,8 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key, noting, were
 from es_simhash.transport.retry_flow import now, refresh, text_body
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
-from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
+from es_simhash.writes.operations import Failure, Outcome
+from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table, Texts
@@ -168,8 +169,6 @@ def reconcile(
         return Reconciled(0, 0, 0, 0)
     if not dry_run:
         yield from refuse_updates(index, resolved.mappings)
-    if regroup and not dry_run:
-        yield from refuse_masked(resolved.mappings)  # once a change is recorded, nobody else may use the groups
     grouping = yield from settle_grouping(
         context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )
@@ -301,7 +300,6 @@ class _Writer:
                 self.moved += 1
             else:
                 self.failures.append(outcome.to_failure())
-        refuse_hindered(outcomes)
 
     def _fields(self, place: int) -> dict[str, Any]:
         canonicals = self._groups.canonical[[place]]
@@ -372,7 +370,6 @@ def untag_stale(
                 removed += 1
             elif outcome.status not in (CONFLICT, MISSING):
                 failures.append(outcome.to_failure())
-            refuse_hindered([outcome])
     return removed, failures
 
 

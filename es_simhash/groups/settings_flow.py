@@ -8,68 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from es_simhash.dashboards.subject import countable_field
-from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.rule import GROUPING_KEY, Grouping, GroupingRequest, choose_grouping
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.groups.rule import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
 from es_simhash.transport.protocol import Call, Flow, Index
-
-_KEY = "regrouping"
 
 logger = logging.getLogger("es_simhash.grouping")
 """Says, at level INFO, which grouping an operation recorded: it decides from then on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Regrouping:
-    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
-
-    old: Grouping | None
-    new: Grouping
-
-    def __str__(self) -> str:
-        return f"from {self.old or 'no grouping'} to {self.new}"
-
-    @classmethod
-    def read(cls, settings: IndexSettings) -> Regrouping | None:
-        """Return the change that *settings* of an index record; ``None`` where none has begun."""
-        recorded = (settings.extra or {}).get(_KEY)
-        if recorded is None:
-            return None
-        try:
-            old, new = recorded["from"], recorded["to"]
-        except (KeyError, TypeError) as error:
-            raise MappingError(
-                f"the change of grouping recorded in the mapping, {shorten(recorded)}, cannot be read: it was written "
-                "by another version of this library"
-            ) from error
-        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
-
-    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**(extra or {}), _KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
-
-    def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return *extra* with the new grouping in place of the old one, and without this change."""
-        rest = {key: value for key, value in (extra or {}).items() if key != _KEY}
-        return self.new.put(rest)
-
-
-def target_of(settings: IndexSettings) -> Grouping | None:
-    """Return the grouping that the documents of an index have, or will have once a change that has begun is done."""
-    regrouping = Regrouping.read(settings)
-    return Grouping.read(settings) if regrouping is None else regrouping.new
-
-
-def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return *extra* without a grouping and without a change of one."""
-    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _KEY)}
 
 
 FieldKind = Literal["date", "number", "keyword"]
@@ -115,10 +69,11 @@ def settle_grouping(
                 yield from _record(context, name, resolved.mappings[name], replace(one, extra=extra))
                 if not regroup:
                     logger.info(
-                        "index %r records its grouping now, for all that group: %s; another one takes "
-                        "reconcile(regroup=True)",
+                        "index %r records its grouping now, for all that group or look something up: %s%s; another one "
+                        "takes reconcile(regroup=True)",
                         name,
                         grouping,
+                        f"; {missed}" if (missed := what_it_misses(grouping.pair_rule)) else "",
                     )
     return grouping
 

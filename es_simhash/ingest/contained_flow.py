@@ -14,11 +14,11 @@ from operator import attrgetter
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.groups.content import Content, compare_contents
-from es_simhash.groups.read_flow import fetch_compared, read_content
+from es_simhash.groups.read_flow import fetch_compared
 from es_simhash.groups.settings_flow import refuse_untaggable
 from es_simhash.ingest.item import Container, Item
 from es_simhash.ingest.source_flow import GroupedIngest, WriteTarget
+from es_simhash.lookup.content import Content, compare_contents, read_content
 from es_simhash.lookup.find_many_flow import refusal
 from es_simhash.lookup.verify_flow import FETCH
 from es_simhash.mapping.context import Context
@@ -263,7 +263,7 @@ class ContainedLookup:
                 text = read_hit(hit, self._text_fields[key.index])
             except InvalidInputError:
                 return
-            found[key] = _Candidate(key, text, read_content(hit, self._apart, self._text_fields))
+            found[key] = _Candidate(key, text, read_content(hit, self._apart.pair_rule, self._text_fields))
 
         fields, patience = self._text_fields.all, self._patience
         gaps = yield from fetch_compared(

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.groups.content import Unread, compare_contents
-from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.in_flight import Document, InFlight
+from es_simhash.lookup.content import Unread, compare_contents
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_text
 from es_simhash.mapping.meta import check_text_fields
+from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, TextMeasure, Unit, check_bound
 
 if TYPE_CHECKING:

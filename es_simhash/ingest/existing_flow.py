@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from es_simhash.groups.content import Content, milliseconds_of
 from es_simhash.groups.read_flow import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.source_flow import GroupedIngest
+from es_simhash.lookup.content import Content, milliseconds_of
 from es_simhash.lookup.find_many_flow import MultiSearch
 from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups

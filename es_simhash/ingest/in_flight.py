@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.groups.content import Content
 from es_simhash.hashing import hamming_distance
+from es_simhash.lookup.content import Content
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import FingerprintTable, Near

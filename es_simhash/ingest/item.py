@@ -20,12 +20,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.groups.content import Content, Unread, milliseconds_of, moment_of, per_of, prepare_together, to_moment
-from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.actions import Part
 from es_simhash.ingest.decide import Decider, Decision, Uncompared
 from es_simhash.ingest.in_flight import Document
+from es_simhash.lookup.content import Content, Unread, milliseconds_of, moment_of, per_of, prepare_together, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
     carries,
@@ -37,6 +36,7 @@ from es_simhash.mapping.fields import (
     read_values,
     without_fingerprint,
 )
+from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome

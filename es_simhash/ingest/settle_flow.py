@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.groups.content import compare_contents
 from es_simhash.groups.reconcile_flow import untag
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.ingest.contained_flow import ContainedLookup
@@ -21,16 +20,18 @@ from es_simhash.ingest.existing_flow import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
 from es_simhash.ingest.source_flow import GroupedIngest
+from es_simhash.lookup.content import compare_contents
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow, Key, document_key
 from es_simhash.transport.retry_flow import now, refresh, retry
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
-from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
+from es_simhash.writes.operations import Operation, Outcome, Refusal
 
 BATCH = 500
 PAGE = 1_000
+UNDECIDED = 424
 
 
 class Settlement:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint_flow import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
@@ -29,6 +29,7 @@ from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import template_command
 from es_simhash.mapping.meta import IndexSettings, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
 from es_simhash.transport.protocol import Flow

@@ -17,7 +17,7 @@ except ImportError as error:
 
 from es_simhash.folding.texts import Keep
 from es_simhash.integrations.options import Item, Options
-from es_simhash.texts.measures import Preset
+from es_simhash.texts.measures import DEFAULT_PRESET, Preset
 
 
 @component
@@ -37,7 +37,9 @@ class NearDupFilter:
         {'similar_count': 1, 'similar_ids': ['b']}
     """
 
-    def __init__(self, preset: str | Preset = "near", keep: Keep = "first", contained: float | None = None) -> None:
+    def __init__(
+        self, preset: str | Preset = DEFAULT_PRESET.name, keep: Keep = "first", contained: float | None = None
+    ) -> None:
         # Without pydantic's checks: an error is one line, as everywhere.
         self.options = Options.model_construct(preset=preset, keep=keep, contained=contained)
         self.options.check()

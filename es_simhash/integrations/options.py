@@ -15,7 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.texts import distinct_texts
-from es_simhash.texts.measures import Preset
+from es_simhash.texts.measures import DEFAULT_PRESET, Preset
 
 COUNT = "similar_count"
 IDS = "similar_ids"
@@ -37,7 +37,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    preset: str | Preset = "near"
+    preset: str | Preset = DEFAULT_PRESET.name
     keep: Literal["first", "longest"] | SkipJsonSchema[Callable[[str], Any]] = "first"
     contained: float | None = None
 

@@ -19,6 +19,7 @@ from es_simhash.lookup.paste import Exists, block_condition, esql_name, esql_str
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.rule import PairRule
 
 DISTANCE_COLUMN = "near_dup_distance"
 """The column of the result that has the distance in bits."""
@@ -92,7 +93,7 @@ def build_esql(
     steps = _esql_steps(index, conditions, f'"{wanted}"', max_distance, Fields(prefix), one_per_group=one_per_group)
     what = "the nearest document of each group" if one_per_group else "documents"
     comments = [
-        f"// {what} within {max_distance} bits of {wanted}, lookup plan {replace(plan, script=False).name}",
+        f"// {what} near {wanted}: {PairRule(max_distance).words}; lookup plan {replace(plan, script=False).name}",
         f"// {size} rows mean that there may be more. To count them, end the text with STATS COUNT(*) after WHERE",
     ]
     return "\n".join([*comments, *steps, f"| LIMIT {size}", f"| KEEP {_ORDER}, *"])
@@ -168,10 +169,11 @@ def build_esql_tool(
         # Kibana allows 64 of these characters, of which the first and the last are letters or digits.
         "id": re.sub("[^a-z0-9]+", "_", f"near_duplicates_{index}".lower())[:64].strip("_"),
         "type": "esql",
-        "description": f"Find the near-duplicates of a document in {index}: the same texts, or nearly so. It needs the "
-        f"document's {fields.fingerprint}. Rows: index, id, and differing bits of the fingerprints, {max_distance} at "
-        f"most; nearest first, {'one of each group' if one_per_group else 'the document itself too'}. {size} rows mean "
-        "that there may be more.",
+        "description": f"Find the near-duplicates of a document in {index}: the same texts, or nearly so. Bits decide, "
+        f"texts are not compared. It needs the document's {fields.fingerprint}. Rows: index, id, and differing bits of "
+        f"the fingerprints, {max_distance} at most; nearest first, "
+        f"{'one of each group' if one_per_group else 'the document itself too'}. {size} rows mean that there may be "
+        "more.",
         "tags": ["es_simhash"],
         "configuration": {
             "query": "\n".join([*steps, f"| LIMIT {size}", f"| KEEP {_ORDER}"]),

@@ -3,49 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
-from es_simhash.lookup.options import LookupOptions, check_complete, effective_distance, usable_limits
+from es_simhash.lookup.judge_flow import Asked, Read, judge
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
+from es_simhash.lookup.options import LookupOptions, check_complete, usable_limits
 from es_simhash.lookup.plan import PlanEstimate, explain_plan
+from es_simhash.lookup.rules import Asker, Rules, rules_for
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
-from es_simhash.lookup.verify_flow import fetch_text, meant_hits, verify_near_dups
+from es_simhash.lookup.verify_flow import ask_source, meant_hits
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings, with_settings
+from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, with_settings
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, document_key, status_of
+from es_simhash.transport.protocol import (
+    Call,
+    Compute,
+    Flow,
+    Index,
+    Key,
+    check_index,
+    document_key,
+    index_key,
+    status_of,
+)
+from es_simhash.transport.retry_flow import search_texts
 
 
 def find(
     context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
 ) -> Flow[NearDups]:
     """
-    Return the near-duplicates of *text*, or of *fingerprint*, in *index*.
+    Return the near-duplicates of *text* by the rule, or those of *fingerprint* by bits alone, in *index*.
     Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
-    request for its mapping, and beyond distance 2 two for its size.
+    request for its mapping, and beyond distance 2 two for its size. One search more for every 500 texts that did not
+    come with the candidates.
     """
     check_index(index)
     check_question(text, fingerprint)
-    if options.verification is not None and text is None:
-        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
+        asker: Asker = "fingerprint" if text is None else "text"
+        rules = yield from read_rules(context, index, settings, options, asker)
         wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
         if wanted is None:
-            return nothing_for(settings, options)
-        subject = yield from read_subject(context, index, settings, before_verification(options))
-        found = yield from search(Question(subject, wanted))
-        texts = [] if text is None else [text]
-        return (yield from verify_found(index, [found], texts, settings, options))[0]
+            return nothing_for(settings, rules)
+        return (yield from _find_judged(context, index, settings, options, rules, wanted, Asked(rules, text)))
 
     return (yield from _with_settings(context, index, options, look_up))
 
@@ -61,19 +71,52 @@ def _with_settings(
     return (yield from with_settings(context, index, look_up))
 
 
-def before_verification(options: LookupOptions) -> LookupOptions:
-    """Return the options of a lookup before verification: no size, since the nearest may not be the most similar."""
-    return options if options.verification is None else replace(options, size=None)
+def read_rules(
+    context: Context, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
+) -> Flow[Rules]:
+    """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
+    each = yield from read_settings_by_index(context, index)
+    return rules_for(settings, each, options, asker)
 
 
-def verify_found(
-    index: Index, found: Sequence[NearDups], texts: Sequence[str], settings: IndexSettings, options: LookupOptions
-) -> Flow[list[NearDups]]:
-    """Return the answers in *found*, each verified against its text where the caller asked for that."""
-    if options.verification is None:
-        return list(found)
-    answers = yield from verify_near_dups(index, found, texts, settings=settings, verification=options.verification)
-    return [replace(answer, items=answer.items[: options.size]) for answer in answers]
+# Documents that are looked at first, for each that is wanted: most rules reject some of them.
+_AHEAD, _FEWEST, _MORE = 4, 100, 10
+
+
+def _find_judged(
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    options: LookupOptions,
+    rules: Rules,
+    fingerprint: int,
+    asked: Asked,
+    leave: Collection[Key] = (),
+) -> Flow[NearDups]:
+    """Return what the *rules* accept near *fingerprint*, without the documents to *leave*."""
+    size = options.size
+    read = None if rules.is_by_distance_alone else Read(rules)
+    # Copies without number are not read for a few: the nearest first, and more of them while too few are accepted.
+    most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
+    while True:
+        searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
+        subject = replace((yield from read_subject(context, index, settings, searched)), read=read)
+        found = yield from search(Question(subject, fingerprint))
+        is_all = most is None or len(found) < most + len(leave)
+        others = replace(found, items=tuple(each for each in found if each.key not in leave))
+        how: Any = {"rules": rules, "scheme": settings.scheme, "size": size, "read": read}
+        [answer] = yield from judge(index, [others], [asked], **how)
+        if read is not None and read.texts:
+            context.note_text(index, max(map(len, read.texts.values())))
+        if is_all or size is None or len(answer) >= size:
+            return answer
+        most = _MORE * (most or 0) if (most or 0) < _FEWEST * _MORE * _MORE else None
+
+
+def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
+    """Return the options of the search for candidates: as far as any of the *rules* reaches."""
+    plain: dict[str, Any] = {"verify": None, "preset": None, "per": None, "within": None}
+    return replace(options, max_distance=rules.used.max_distance, **plain)
 
 
 def read_subject(
@@ -84,15 +127,13 @@ def read_subject(
     if options.plan is not None:
         stats = context.recall_stats(index) or IndexStats()
     else:
-        stats = yield from index_stats(context, index, None if many else effective_distance(settings, options))
+        stats = yield from index_stats(context, index, None if many else options.max_distance)
     return Subject(context, index, settings, stats, options)
 
 
-def nothing_for(settings: IndexSettings, options: LookupOptions) -> NearDups:
+def nothing_for(settings: IndexSettings, rules: Rules) -> NearDups:
     """Return the answer for a text without features, which has no near-duplicates."""
-    recorded = settings.max_distance
-    distance = effective_distance(settings, options)
-    return NearDups(scheme=settings.scheme, max_distance=distance, recorded_distance=recorded)
+    return NearDups(scheme=settings.scheme, max_distance=rules.used.max_distance, rule=rules.used)
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
@@ -113,7 +154,8 @@ def scan(
     context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
 ) -> Flow[None]:
     """
-    Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory.
+    Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory. The texts
+    of a page are compared before it is emitted.
     If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
     are known only at the end.
     """
@@ -123,10 +165,19 @@ def scan(
         raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
 
     def look_up(settings: IndexSettings) -> Flow[None]:
+        asker: Asker = "fingerprint" if text is None else "text"
+        rules = yield from read_rules(context, index, settings, options, asker)
         wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
-        if wanted is not None:
-            subject = yield from read_subject(context, index, settings, options)
-            yield from stream(Question(subject, wanted))
+        if wanted is None:
+            return
+        asked = Asked(rules, text)
+
+        def accepted(found: NearDups) -> Flow[NearDups]:
+            [answer] = yield from judge(index, [found], [asked], rules=rules, scheme=settings.scheme)
+            return answer
+
+        subject = yield from read_subject(context, index, settings, searching(options, rules))
+        yield from stream(Question(subject, wanted), accepted)
 
     yield from with_settings(context, index, look_up)
 
@@ -135,7 +186,8 @@ def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tu
     """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
     options = LookupOptions(max_distance=max_distance)
     settings = yield from read_index_settings(context, check_index(index))
-    distance = effective_distance(settings, options)
+    rules = yield from read_rules(context, index, settings, options, "text")
+    distance = rules.used.max_distance
     stats = yield from index_stats(context, index, distance)
     return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))
 
@@ -162,32 +214,39 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
     routing, options = options.routing, replace(options, routing=None)
 
     def look_up(settings: IndexSettings) -> Flow[NearDups]:
-        itself, gaps = yield from _read_stored(context, index, id, routing)
+        rules = yield from read_rules(context, index, settings, options, "document")
+        itself, gaps = yield from _read_stored(context, index, id, routing, rules)
         if not itself:
             check_whole(gaps)
         fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
-        wanted = before_verification(options)
-        # The document itself is looked up as well, and left out of the answer.
-        size = None if wanted.size is None else wanted.size + len(itself)
-        wider = replace(wanted, size=size, on_incomplete="return")
-        found = yield from search(Question((yield from read_subject(context, index, settings, wider)), fingerprint))
+        asked = yield from _asked(rules, id, itself, index)
+        accepting = replace(options, on_incomplete="return")
         keys = set(map(document_key, itself))
-        others = (each for each in found if each.key not in keys)
+        how: Any = {"leave": keys}
+        found = yield from _find_judged(context, index, settings, accepting, rules, fingerprint, asked, **how)
         # A copy of the document that was not read may have another fingerprint.
         reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-        items = tuple(islice(others, wanted.size))
-        answer = replace(found, items=items, complete=found.complete and not gaps, reasons=reasons)
-        check_complete(answer, options.on_incomplete)
-        if options.verification is None or not answer:
-            return answer
-        advice = "; without verify the bits alone decide"
-        read = fetch_text(
-            index, id, settings=settings, verification=options.verification, routing=routing, advice=advice
-        )
-        text = yield from read
-        return (yield from verify_found(index, [answer], [text], settings, options))[0]
+        answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
+        return check_complete(answer, options.on_incomplete)
 
     return (yield from _with_settings(context, index, options, look_up))
+
+
+def _asked(rules: Rules, id: str, itself: Hits, index: Index) -> Flow[Asked]:
+    """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
+    text = None
+    if rules.source is not None:
+        named = NearDup(id, index_key(index), 0, 0, routing=itself[0].get("_routing"))
+        found = yield Compute(ask_source, (rules.source, [named]))
+        text = found.texts.get(named.key)
+    asked = [Asked(rules, text, hit) for hit in itself]
+    for rule in rules.all:
+        if len({each.content(rule).key for each in asked}) > 1:
+            raise InvalidInputError(
+                f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
+                "compares: name one index, or the document's routing"
+            )
+    return asked[0]
 
 
 def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
@@ -204,10 +263,17 @@ def read_fingerprint(context: Context, index: Index, id: str, routing: str | Non
     return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
 
 
-def _read_stored(context: Context, index: Index, id: str, routing: str | None) -> Flow[tuple[Hits, list[Gap]]]:
-    """Return the documents of that id, with their fingerprints, and why some may be missing."""
+def _read_stored(
+    context: Context, index: Index, id: str, routing: str | None, rules: Rules | None = None
+) -> Flow[tuple[Hits, list[Gap]]]:
+    """Return the documents of that id, with fingerprints and what *rules* compare, and why some may be missing."""
     name = Fields(context.prefix).fingerprint
-    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name], "_source": False}
+    names = [name, *([] if rules is None else rules.docvalue_fields)]
+    body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
+    if rules is not None and rules.compares_texts and rules.source is None:
+        answer = yield from search_texts(index, body, rules.text_fields.all)
+        return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
+    body["_source"] = False
     try:
         answer = yield Call("search", {"index": index, "body": body})
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
@@ -11,11 +11,13 @@ from typing import Any, TypeAlias, TypeVar
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
-from es_simhash.lookup.find_flow import before_verification, nothing_for, read_subject, verify_found
+from es_simhash.lookup.find_flow import nothing_for, read_rules, read_subject, searching
 from es_simhash.lookup.from_memory_flow import MemoryLookups
+from es_simhash.lookup.judge_flow import Asked, judge
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
 from es_simhash.lookup.options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.plan import estimate
+from es_simhash.lookup.rules import Asker, Rules
 from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
@@ -275,10 +277,9 @@ def stream_many(
         check_items("texts", texts, of="strings")
     if fingerprints is not None:
         check_items("fingerprints", fingerprints, of="ints")
-    if texts is None and options.verification is not None:
-        raise InvalidInputError("verify compares texts: ask with texts, not with fingerprints")
     if options.plan is not None and request.lookups == "memory":
         raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
+    asker: Asker = "fingerprint" if texts is None else "text"
     given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     try:
         yield from read_index_settings(context, index)
@@ -296,12 +297,15 @@ def stream_many(
                     found = [_check_fingerprint(each) for each in part]
                 else:
                     found = yield Compute(_fingerprint_each, (part, settings))
-                subject = yield from read_subject(context, index, settings, before_verification(options), many=True)
+                rules = yield from read_rules(context, index, settings, options, asker)
+                searched = searching(options, rules)
+                if not rules.is_by_distance_alone:
+                    searched = replace(searched, size=None)  # the nearest need not be accepted
+                subject = yield from read_subject(context, index, settings, searched, many=True)
                 answers = yield from _look_up(subject, [each for each in found if isinstance(each, int)], memory)
-                if options.verification is not None:
-                    asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-                    answers = yield from _verify_each(index, answers, asked, settings, options)
-                return _in_place(found, answers, nothing_for(settings, options))
+                asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
+                answers = yield from _judge_each(index, answers, asked, settings, options, rules)
+                return _in_place(found, answers, nothing_for(settings, rules))
 
             yield from _hand_on((yield from with_settings(context, index, look_up)), results)
     finally:
@@ -350,14 +354,20 @@ def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
     return outcomes
 
 
-def _verify_each(
-    index: Index, answers: Sequence[Outcome], texts: Sequence[Any], settings: IndexSettings, options: LookupOptions
+def _judge_each(
+    index: Index,
+    answers: Sequence[Outcome],
+    texts: Sequence[Any],
+    settings: IndexSettings,
+    options: LookupOptions,
+    rules: Rules,
 ) -> Flow[list[Outcome]]:
-    """Verify the answers of a batch together; exceptions stay as they are."""
-    asked = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
-    found, known = [answer for answer, _ in asked], [text for _, text in asked]
-    verified = iter((yield from verify_found(index, found, known, settings, options)))
-    return [next(verified) if isinstance(answer, NearDups) else answer for answer in answers]
+    """Judge the answers of a batch together; exceptions stay as they are."""
+    pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
+    found = [answer for answer, _ in pairs]
+    asked = [Asked(rules, text if isinstance(text, str) else None) for _, text in pairs]
+    judged = iter((yield from judge(index, found, asked, rules=rules, scheme=settings.scheme, size=options.size)))
+    return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
 
 
 def _check_fingerprint(value: Any) -> int | Exception | None:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations_flow as reading
-from es_simhash.lookup.find_flow import nothing_for
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
-from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, effective_distance, pays
+from es_simhash.lookup.options import LookupRequest, ResidentError, as_fault, pays
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
 from es_simhash.lookup.search_flow import Subject
@@ -80,7 +79,7 @@ class Snapshot:
         self._index = subject.index
         self._fields = Fields(subject.context.prefix)
         self._request = request
-        self._max_distance = effective_distance(subject.settings, subject.options)
+        self._max_distance = subject.max_distance
         self._filter = check_filter(subject.options.filter)
         self._table = FingerprintTable(self._max_distance)
         self._view: View | None = None
@@ -326,8 +325,8 @@ class MemoryLookups:
 
 def _nothing_for(subject: Subject) -> NearDups:
     """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
-    nothing = nothing_for(subject.settings, subject.options)
-    return replace(nothing, plan=make_plan(nothing.max_distance, ()))
+    plan = make_plan(subject.max_distance, ())
+    return NearDups(scheme=subject.settings.scheme, max_distance=subject.max_distance, plan=plan)
 
 
 def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from es_simhash.arguments import check_count, check_items
 from es_simhash.errors import MappingError, WrongTypeError, shorten
@@ -14,8 +14,12 @@ from es_simhash.lookup.plan import LookupPlan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Sheet
-from es_simhash.tables.tabular import Tabular
+from es_simhash.tables.tabular import Tabular, cut
 from es_simhash.transport.protocol import Key, document_key
+
+if TYPE_CHECKING:
+    from es_simhash.lookup.rules import LookupRule
+    from es_simhash.mapping.rule import PairRule
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
 """The columns that every row of a near-duplicate has."""
@@ -38,13 +42,15 @@ class NearDup:
         source:
             Its ``_source``, where asked for.
         similarity:
-            Share of shingles that its text and the text asked for have in common (Jaccard), 0 to 1; ``None`` where
-            that was not verified.
+            How similar its text and the text asked for are by the measure of the rule, 0 to 1; ``None`` where they were
+            not compared.
         containment:
             The shared shingles as a share of those of the text that has fewer: near 1 also for an excerpt.
         routing:
             The document's ``_routing``, where it was indexed with one. An index may hold one ``_id`` several times,
             with different routing values.
+        unverified:
+            Why its text could not be compared, though the rule compares texts; ``None`` where it was, or by bits alone.
     """
 
     id: str
@@ -55,6 +61,7 @@ class NearDup:
     similarity: float | None = field(default=None, compare=False)
     containment: float | None = field(default=None, compare=False)
     routing: str | None = None
+    unverified: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
@@ -78,6 +85,8 @@ class NearDup:
             plain["routing"] = self.routing
         if self.similarity is not None:
             plain |= {"similarity": self.similarity, "containment": self.containment}
+        if self.unverified is not None:
+            plain["unverified"] = self.unverified
         return plain if self.source is None else plain | {"source": dict(self.source)}
 
     def to_row(self) -> dict[str, Any]:
@@ -86,16 +95,61 @@ class NearDup:
         return row | {f"source.{name}": value for name, value in (self.source or {}).items()}
 
 
+REJECTED = 5
+"""Most rejected documents that an answer carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """
+    A document within the distance that the comparison rejected.
+
+    Attributes:
+        near_dup:
+            The document, with the similarity of its text where texts decided.
+        because:
+            What keeps it apart: ``"texts"``, or its values of ``"per"`` or ``"within"``.
+        rule:
+            The rule of its index.
+        preset:
+            The first preset that accepts it, where nothing was found; ``None`` if none does, or nobody looked.
+    """
+
+    near_dup: NearDup
+    because: Literal["texts", "per", "within"]
+    rule: PairRule
+    preset: str | None = None
+
+    def __str__(self) -> str:
+        bits = f"{self.near_dup.id}: {self.near_dup.distance} bit{'' if self.near_dup.distance == 1 else 's'}"
+        if self.because != "texts":
+            limit = self.rule.per if self.because == "per" else self.rule.within
+            return f"{bits}, apart by {self.because} {limit}"
+        share = f"{100 * cut(self.near_dup.similarity or 0.0):g} % {self.rule.measure.of_what}"
+        return f"{bits}, {share}, below {100 * (self.rule.similarity or 0):g} %"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain JSON values, and why it was rejected."""
+        return {
+            **self.near_dup.to_dict(),
+            "because": self.because,
+            "at_least": self.rule.similarity,
+            "preset": self.preset,
+            "words": str(self),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class NearDups(Sequence[NearDup], Tabular):
     """
-    The answer to one lookup: near-duplicates ordered by distance, then index, id and routing.
+    The answer to one lookup: near-duplicates ordered by distance, then index, id and routing; the most similar first
+    where texts were compared.
 
     Attributes:
         items:
             The near-duplicates.
         complete:
-            Whether every indexed fingerprint within max_distance is here. ``False`` is only ever returned to a
+            Whether every document that the rule accepts is here. ``False`` is only ever returned to a
             caller who asked for incomplete results.
         scheme:
             The scheme of the fingerprints compared, where it is known.
@@ -107,10 +161,10 @@ class NearDups(Sequence[NearDup], Tabular):
             How many candidates were rescored.
         reasons:
             Why the answer is incomplete, one line each.
-        unverified:
-            Which near-duplicates could not be verified, though the caller asked for it, and why; one line each.
-        recorded_distance:
-            The max_distance that the index records for lookups without one; ``None`` if it records none.
+        rule:
+            The :class:`LookupRule` by which the answer was made; ``None`` where no index is known.
+        rejected:
+            The nearest documents within the distance that the comparison rejected, at most five.
     """
 
     items: tuple[NearDup, ...] = ()
@@ -120,8 +174,8 @@ class NearDups(Sequence[NearDup], Tabular):
     plan: LookupPlan | None = None
     candidates: int = 0
     reasons: tuple[str, ...] = ()
-    unverified: tuple[str, ...] = ()
-    recorded_distance: int | None = field(default=None, compare=False)
+    rule: LookupRule | None = None
+    rejected: tuple[Rejected, ...] = field(default=(), compare=False)
 
     _COLUMNS: ClassVar[tuple[str, ...]] = ROW
 
@@ -135,16 +189,40 @@ class NearDups(Sequence[NearDup], Tabular):
     def __len__(self) -> int:
         return len(self.items)
 
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """Which near-duplicates were kept though their texts could not be compared, and why; one line each."""
+        return tuple(
+            f"document {each.id!r} of {each.index!r} was not compared: {each.unverified}"
+            for each in self.items
+            if each.unverified is not None
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain JSON values."""
+        return {
+            "near_dups": [each.to_dict() for each in self.items],
+            "complete": self.complete,
+            "max_distance": self.max_distance,
+            "rule": None if self.rule is None else self.rule.to_dict(),
+            "scheme": None if self.scheme is None else str(self.scheme),
+            "plan": None if self.plan is None else self.plan.name,
+            "candidates": self.candidates,
+            "unverified": list(self.unverified),
+            "rejected": [each.to_dict() for each in self.rejected],
+        }
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each near-duplicate; the fingerprint is 16 hex digits."""
         return [each.to_row() for each in self.items]
 
     def _title(self) -> str:
         number = f"{len(self):,} near-duplicate{'' if len(self) == 1 else 's'}"
-        return f"{number} within {self.max_distance} bits{'' if self.complete else ', incomplete'}"
+        return f"{number} {self.rule or f'within {self.max_distance} bits'}{'' if self.complete else ', incomplete'}"
 
     def _sheets(self) -> Sequence[Sheet]:
-        said = {"incomplete because": self.reasons, "not verified": self.unverified}
+        rejected = tuple(map(str, self.rejected)) if not self.items else ()
+        said = {"incomplete because": self.reasons, "not verified": self.unverified, "rejected": rejected}
         notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
         near_dups = Sheet("", self.to_dicts(), {"distance": self.max_distance, "similarity": 1, "containment": 1})
         return [near_dups, Sheet("Notes", notes)] if notes else [near_dups]

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from es_simhash.arguments import Count, check_choice, check_fields, check_name, check_names, check_options, option
+from es_simhash.arguments import (
+    Count,
+    check_choice,
+    check_field,
+    check_fields,
+    check_name,
+    check_names,
+    check_options,
+    option,
+)
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context, Limits
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
     WORD_SHINGLES,
@@ -98,23 +108,46 @@ Verify: TypeAlias = bool | float | TextSource | Verification
 Verified: TypeAlias = bool | float | Verification
 """What a caller gives as ``verify`` where documents are grouped."""
 
+WithinGiven: TypeAlias = tuple[str, str] | Literal[False] | None
+
 
 def measure_of(preset: Preset | None) -> TextMeasure:
     """Return the measure of *preset*; that of words where there is none."""
     return WORD_SHINGLES if preset is None else TextMeasure(preset.measure, preset.unit)
 
 
-def verification_of(verify: Verify | None, *, preset: Preset | None = None) -> Verification | None:
-    """Return what *verify* means, ``None`` for none; what it does not say comes from *preset*."""
-    if verify is None or verify is False:
-        return None
+def asked_rule(
+    rule: PairRule,
+    *,
+    preset: str | Preset | None = None,
+    verify: Verify | None = None,
+    max_distance: int | None = None,
+    per: str | Literal[False] | None = None,
+    within: WithinGiven = None,
+) -> PairRule:
+    """Return *rule* with what is asked for in its place: *preset* first, then what is given beside it."""
+    changed: dict[str, Any] = {}
+    if preset is not None:
+        known = get_preset(preset)
+        changed = {"max_distance": known.max_distance, "similarity": known.similarity}
+        changed["measure"] = measure_of(known)
+    if max_distance is not None:
+        changed["max_distance"] = max_distance
     if isinstance(verify, Verification):
-        return verify
-    similarity = DEFAULT_SIMILARITY if preset is None else preset.similarity
-    measure, texts = measure_of(preset), verify if callable(verify) else None
-    if verify is not True and texts is None:
-        similarity = check_bound("verify", verify)
-    return Verification(similarity, (), texts, measure.measure, measure.unit)
+        changed |= {"similarity": verify.similarity, "measure": verify.text_measure}
+    elif verify is False:
+        changed["similarity"] = None
+    elif verify is True or callable(verify):
+        # What is to be compared, where no rule says how.
+        known_bound = changed.get("similarity", rule.similarity)
+        changed["similarity"] = DEFAULT_SIMILARITY if known_bound is None else known_bound
+    elif verify is not None:
+        changed["similarity"] = check_bound("verify", verify)
+    if per is not None:
+        changed["per"] = None if per is False else check_field("per", per)
+    if within is not None:
+        changed["within"] = None if within is False else parse_within(within)
+    return replace(rule, **changed)
 
 
 Lookups = Literal["auto", "server", "memory"]
@@ -261,10 +294,11 @@ class LookupOptions:
 
     Args:
         max_distance:
-            Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
+            Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
+            index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
         size:
-            Most near-duplicates returned, the nearest; ``None`` for all. Which of several at the same distance
-            are cut off is not defined.
+            Most near-duplicates returned, the nearest in bits of those that the rule accepts; ``None`` for all.
+            Which of several at the same distance are cut off is not defined.
         filter:
             A query, or a list of queries, that near-duplicates also match.
         exclude_ids:
@@ -276,16 +310,21 @@ class LookupOptions:
         plan:
             Lookup plan to use instead of the cheapest.
         verify:
-            ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
-            shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
-            function of a :class:`NearDup`: returns its text. With a preset, these three use its measure, and its
-            bound where they name none. A :class:`Verification`: all of these settings, and the measure, such as the
-            edit similarity of characters. Costs a search for every 500 near-duplicates, and needs a *text*. A
-            near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
-            why.
+            By default the rule that the index records decides, also about the texts. ``False``: bits alone.
+            ``True``: compare the texts as that rule does, else by .8 of their 12-letter shingles (exact Jaccard). A
+            number: that bound instead. A function of a :class:`NearDup`: returns its text. A :class:`Verification`:
+            all of these settings, and the measure, such as the edit similarity of characters. Needs a *text* or a
+            document. A near-duplicate whose text cannot be read is kept, last and without similarity;
+            ``unverified`` says why.
         preset:
             ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
             verification that were measured together. An explicit max_distance or verify overrides the preset.
+        per:
+            A keyword field; only documents with the same value are near-duplicates. By default that of the rule;
+            ``False`` for none.
+        within:
+            A date field and a span, as in ``("published", "7d")``: only documents whose dates differ by at most
+            that. By default that of the rule; ``False`` for none.
         on_incomplete:
             ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """
@@ -299,24 +338,28 @@ class LookupOptions:
     plan: LookupPlan | None = option(None, lambda _, plan: check_plan(plan, 0))
     verify: Verify | None = None
     preset: str | Preset | None = None
+    per: str | Literal[False] | None = None
+    within: WithinGiven = None
     on_incomplete: OnIncomplete = option("raise", partial(check_choice, choices=get_args(OnIncomplete)))
     sizes: Sizes = Sizes()
-    verification: Verification | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        preset = None if self.preset is None else get_preset(self.preset)
-        if preset is not None and self.max_distance is None:
-            object.__setattr__(self, "max_distance", preset.max_distance)
-        verify = preset is not None if self.verify is None else self.verify
-        object.__setattr__(self, "verification", verification_of(verify, preset=preset))
+        self.put_on(PairRule())  # refuses what cannot be used before a server is asked
         check_filter(self.filter)
         check_source(self.source)
         check_options(self)
 
+    @property
+    def is_bits_alone(self) -> bool:
+        """Whether the caller asks for bits alone: by ``verify=False``, or by a distance and nothing about texts."""
+        return self.verify is False or (self.max_distance is not None and self.verify is None and self.preset is None)
 
-def effective_distance(settings: IndexSettings, options: LookupOptions) -> int:
-    """Return the max_distance that applies: the caller's, else the index's, else 3 bits."""
-    return next(d for d in (options.max_distance, settings.max_distance, DEFAULT_MAX_DISTANCE) if d is not None)
+    def put_on(self, rule: PairRule) -> PairRule:
+        """Return *rule*, that of an index, with everything that the caller asks for in its place."""
+        if self.is_bits_alone:
+            rule = PairRule(rule.max_distance)
+        given = {"preset": self.preset, "max_distance": self.max_distance, "per": self.per, "within": self.within}
+        return asked_rule(rule, verify=False if self.is_bits_alone else self.verify, **given)  # type: ignore[arg-type]
 
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 from es_simhash.hashing import from_hex, to_hex
+from es_simhash.lookup.judge_flow import Read
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, rescore
 from es_simhash.lookup.options import (
     LookupOptions,
     check_complete,
-    effective_distance,
     limits_after_refusal,
     usable_limits,
 )
@@ -34,13 +34,17 @@ from es_simhash.lookup.plan import (
     plan_lookup,
 )
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
+from es_simhash.lookup.verify_flow import FETCH
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
-from es_simhash.transport.answers import Gap, find_gaps, is_view_ended, is_window_refused
+from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
-from es_simhash.transport.protocol import Call, Emit, Flow, Index, status_of
+from es_simhash.transport.protocol import Call, Emit, Flow, Index, document_key, status_of
+
+# Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
+_TEXTS, _CHARACTERS = 300, 4_000_000
 
 # The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
 ASSUMED = IndexStats(documents=64_000_000, density=8.0)
@@ -48,13 +52,21 @@ ASSUMED = IndexStats(documents=64_000_000, density=8.0)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The common part of several questions; *stats* are ``None`` if they were not measured."""
+    """
+    The common part of several questions; *stats* are ``None`` if they were not measured.
+    *read*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
+    """
 
     context: Context
     index: Index
     settings: IndexSettings
     stats: IndexStats | None
     options: LookupOptions
+    read: Read | None = None
+
+    @property
+    def max_distance(self) -> int:
+        return DEFAULT_MAX_DISTANCE if self.options.max_distance is None else self.options.max_distance
 
     @property
     def field(self) -> str:
@@ -69,14 +81,28 @@ class Subject:
         """How long one lookup by block terms is expected to take the server."""
         return estimate(Question(self, 0).plan, self.stats or ASSUMED).milliseconds
 
-    def fingerprints_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
+    def fingerprints_body(self, fingerprints: Iterable[int], *, page: int, reads_texts: bool = False) -> dict[str, Any]:
         """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
-        return self.body([{"terms": {self.field: sorted(map(to_hex, fingerprints))}}], page=page)
+        clause = {"terms": {self.field: sorted(map(to_hex, fingerprints))}}
+        return self.body([clause], page=page, reads_texts=reads_texts)
 
-    def body(self, clauses: Sequence[Query], *, page: int) -> dict[str, Any]:
+    def body(self, clauses: Sequence[Query], *, page: int, reads_texts: bool = False) -> dict[str, Any]:
         """Return the body of a search for the documents that match all *clauses*, with at most *page* hits."""
         options = self.options
-        return build_body(clauses, options.filter, options.exclude_ids, self.context.prefix, page, options.source)
+        body = build_body(clauses, options.filter, options.exclude_ids, self.context.prefix, page, options.source)
+        if reads_texts and self.read is not None:
+            body["docvalue_fields"] += self.read.rules.docvalue_fields
+            body["_source"] = options.source or self.read.rules.text_fields.all
+        return body
+
+    @property
+    def most_texts(self) -> int:
+        """Most hits of a search that bring their texts with them: few, and fewer the longer texts were seen."""
+        source = self.options.source
+        if self.read is None or not (isinstance(source, bool) or set(self.read.rules.text_fields.all) <= {*source}):
+            return 0
+        longest = self.context.longest_text(self.index)  # not known before one was read
+        return min(_TEXTS, _CHARACTERS // longest) if longest else 0
 
 
 class Question:
@@ -87,14 +113,17 @@ class Question:
     search. *expected*: candidates by the cost model; 0 if not measured.
     """
 
-    __slots__ = ("expected", "field", "fingerprint", "known", "limits", "max_distance", "page", "plan", "subject")
+    __slots__ = (
+        *("expected", "field", "fingerprint", "known", "limits", "max_distance", "page", "plan", "reads_texts"),
+        "subject",
+    )
 
     def __init__(self, subject: Subject, fingerprint: int, *, known: Sequence[int] | None = None) -> None:
         self.subject = subject
         self.fingerprint = fingerprint
         self.known = known
         self.field = subject.field
-        self.max_distance = effective_distance(subject.settings, subject.options)
+        self.max_distance = subject.max_distance
         self.limits = usable_limits(subject.context, subject.index, subject.settings)
         self._choose_plan()
 
@@ -109,6 +138,11 @@ class Question:
         hits = 0.0 if self.known is not None else estimate(self.plan, stats or ASSUMED).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
+        most = self.subject.most_texts
+        # A page that is full shows that more were found than that: then they are read without texts.
+        self.reads_texts = most > 0 and 2 * hits <= most
+        if self.reads_texts:
+            self.page = min(self.page, most)
 
     @property
     def reads_all_at_once(self) -> bool:
@@ -122,6 +156,10 @@ class Question:
         """
         if is_window_refused(refusal) and self.page > 1:
             self.page = max(1, self.page // 2)
+            return True
+        if self.subject.most_texts and is_source_refused(refusal):  # an index keeps none
+            self.subject.context.note_text(self.subject.index, _CHARACTERS + 1)
+            self._choose_plan()
             return True
         # Another lookup may have learnt meanwhile what this one was refused for.
         smaller: Limits | None = self.limits.within(self.subject.context.limits(self.subject.index))
@@ -149,9 +187,8 @@ class Question:
                 {known for each in questions for known in each.known or ()}, page=page
             )
         prefix = self.subject.context.prefix
-        return self.subject.body(
-            candidate_clauses([each.fingerprint for each in questions], self.plan, prefix=prefix), page=page
-        )
+        clauses = candidate_clauses([each.fingerprint for each in questions], self.plan, prefix=prefix)
+        return self.subject.body(clauses, page=page, reads_texts=self.reads_texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +227,16 @@ class Collector:
 
     def rescore(self, hits: Iterable[Mapping[str, Any]]) -> list[NearDup]:
         """Return the near-duplicates among *hits*, all of which have a fingerprint."""
-        asked, prefix = self.question, self.question.subject.context.prefix
-        return rescore(hits, asked.fingerprint, max_distance=asked.max_distance, prefix=prefix)
+        asked, subject = self.question, self.question.subject
+        every = list(hits)
+        found = rescore(every, asked.fingerprint, max_distance=asked.max_distance, prefix=subject.context.prefix)
+        if subject.read is None or not subject.most_texts:
+            return found
+        near = {each.key for each in found}
+        for hit in every:
+            if document_key(hit) in near and "_source" in hit:
+                subject.read.add(hit)
+        return found if subject.options.source else [replace(each, source=None) for each in found]
 
     def is_settled(self, hits: Hits) -> bool:
         """
@@ -223,7 +268,6 @@ class Collector:
             plan=question.plan,
             candidates=self.candidates,
             reasons=tuple(map(str, self.gaps)),
-            recorded_distance=subject.settings.max_distance,
         )
         return check_complete(answer, subject.options.on_incomplete)
 
@@ -246,7 +290,8 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     found: list[NearDup] = []
     for part in parts:
         page = min(sizes.next_page, part.missing + 1)
-        body = question.subject.fingerprints_body(part.fingerprints, page=page)
+        reads_texts = part.documents <= question.subject.most_texts
+        body = question.subject.fingerprints_body(part.fingerprints, page=page, reads_texts=reads_texts)
         yield Pass(body, part.handle(collector, found), page, part.documents)
     if skim.is_whole(parts):
         collector.found, collector.candidates = found, skim.candidates
@@ -366,6 +411,7 @@ def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]
         return (yield from search(question))
     hits = answer["hits"]["hits"]
     if len(hits) >= question.page:
+        question.reads_texts = False
         return (yield from _read_all(question))
     collector = Collector(question)
     collector.add(hits)
@@ -411,8 +457,8 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
     return (yield from read_pages(index, body, handle, page=page, routing=routing, ranked=is_ranked, passes=passes))
 
 
-def stream(question: Question) -> Flow[None]:
-    """Emit near-duplicates as their pages are read, in no order."""
+def stream(question: Question, judge: Callable[[NearDups], Flow[NearDups]]) -> Flow[None]:
+    """Emit near-duplicates as their pages are read and *judge* has accepted them, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options
@@ -421,8 +467,10 @@ def stream(question: Question) -> Flow[None]:
     def emit(hits: Hits) -> Flow[bool]:
         yield from confirm_once()
         collector.add(hits)
-        for each in collector.found:
-            yield Emit(each)
+        for begin in range(0, len(collector.found), FETCH):
+            part = NearDups(tuple(collector.found[begin : begin + FETCH]))
+            for each in (yield from judge(part)):
+                yield Emit(each)
         collector.found.clear()
         return False
 

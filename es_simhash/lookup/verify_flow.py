@@ -1,23 +1,16 @@
-"""
-Fetches documents that a lookup found, and keeps those whose text is similar enough.
-
-A near-duplicate whose text is not available is kept, without a similarity, and the answer says why.
-``texts.measures`` computes how similar two texts are.
-"""
+"""Fetches documents that a lookup found, or that are looked up, and says why a text is not there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint
-from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.options import TextSource, Verification
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings, check_text_fields
-from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow, Index, Key, document_key, index_key
@@ -97,37 +90,6 @@ def _search(index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -
     return answer
 
 
-def verify_near_dups(
-    index: Index,
-    found: Sequence[NearDups],
-    texts: Sequence[str],
-    *,
-    settings: IndexSettings,
-    verification: Verification,
-    page: int = FETCH,
-) -> Flow[list[NearDups]]:
-    """
-    Return the answers *found*, one for each of *texts*, with the similarity of each near-duplicate.
-    What is below the bound is dropped, except if its text was changed, redacted or cut since it was fingerprinted. The
-    rest is ordered by similarity, largest first; what could not be compared comes last. InvalidInputError is raised if
-    the texts must come from the index and nothing says from which field.
-    Cost: one search for every *page* different near-duplicates; none if there are none, or the caller has the texts.
-    """
-    wanted = list({each.key: each for answer in found for each in answer}.values())
-    fields: tuple[str, ...] = ()
-    if verification.texts is not None:
-        texts_found = yield Compute(_ask, (verification.texts, wanted))
-    else:
-        fields = _text_fields(index, settings, verification)
-        texts_found = yield from fetch_texts(index, [each.key for each in wanted], fields, page=page)
-    # Without the fingerprints of other fields, nothing says whether a text was changed.
-    scheme = settings.scheme if fields and tuple(fields) == settings.text_fields else None
-    measure = verification.text_measure.after(settings.scheme)
-    compared = texts_found, scheme, measure, verification.similarity
-    answers: list[NearDups] = yield Compute(_compare, (list(found), list(texts), *compared))
-    return answers
-
-
 @dataclass(frozen=True, slots=True)
 class NoText:
     """Why a near-duplicate has no text to compare; ``"unreadable"``: the document has none in the fields."""
@@ -173,7 +135,7 @@ class FoundTexts:
             raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
 
 
-def _ask(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
+def ask_source(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
     found = FoundTexts()
     for each in wanted:
         text = source(each)
@@ -218,7 +180,7 @@ def fetch_text(
     """
     if verification.texts is not None:
         itself = NearDup(id, index_key(index), 0, 0, routing=routing)
-        found = yield Compute(_ask, (verification.texts, [itself]))
+        found = yield Compute(ask_source, (verification.texts, [itself]))
     else:
         fields = _text_fields(index, settings, verification)
         found = FoundTexts()
@@ -240,38 +202,3 @@ def _text_fields(index: Index, settings: IndexSettings, verification: Verificati
             "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
         )
     return fields
-
-
-def _compare(
-    found: Sequence[NearDups],
-    texts: Sequence[str],
-    read: FoundTexts,
-    scheme: Scheme | None,
-    measure: TextMeasure,
-    bound: float,
-) -> list[NearDups]:
-    """Return *found* with similarities; *scheme*: that of the fingerprints, if they are of the texts that were read."""
-    prepared = dict(zip(read.texts, measure.prepare(list(read.texts.values())), strict=True))
-    current = (
-        {} if scheme is None else {key: compute_fingerprint(text, scheme=scheme) for key, text in read.texts.items()}
-    )
-    answers = []
-    wanted = measure.prepare([text if len(answer) else "" for answer, text in zip(found, texts, strict=True)])
-    for answer, asked in zip(found, wanted, strict=True):
-        kept: list[NearDup] = []
-        missing: list[tuple[NearDup, NoText]] = []
-        for each in answer:
-            if each.key not in prepared:
-                missing.append((each, read.missing[each.key]))
-                kept.append(each)
-                continue
-            same = measure.compare(asked, prepared[each.key], bound=bound)
-            if same.similarity >= bound:
-                kept.append(replace(each, similarity=same.similarity, containment=same.containment))
-            elif each.key in current and current[each.key] != each.fingerprint:
-                missing.append((each, NoText("changed")))
-                kept.append(each)
-        kept.sort(key=lambda each: (1.0 if each.similarity is None else -each.similarity, *each.order))
-        reasons = (f"document {each.id!r} of {each.index!r} was not compared: {why}" for each, why in missing)
-        answers.append(replace(answer, items=tuple(kept), unverified=tuple(reasons)))
-    return answers

@@ -140,6 +140,7 @@ class Context:
     _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
     _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
     _filled: dict[str, float] = field(default_factory=dict)
+    _longest: dict[str, int] = field(default_factory=dict)
 
     def accepts(self, scheme: Scheme) -> bool:
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
@@ -200,6 +201,13 @@ class Context:
     def learn_stats(self, index: Index, stats: IndexStats) -> None:
         self._stats[index_key(index)] = (self.clock(), stats)
 
+    def longest_text(self, index: Index) -> int:
+        """Return how many characters the longest text of *index* had that lookups have seen; 0 if none was."""
+        return self._longest.get(index_key(index), 0)
+
+    def note_text(self, index: Index, characters: int) -> None:
+        self._longest[index_key(index)] = max(self.longest_text(index), characters)
+
     def is_filled(self, index: Index) -> bool:
         return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
 
@@ -219,3 +227,4 @@ class Context:
         self._stats.clear()
         self._limits.clear()
         self._filled.clear()
+        self._longest.clear()

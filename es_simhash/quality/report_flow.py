@@ -9,13 +9,13 @@ from typing import Any
 from es_simhash.arguments import check_options
 from es_simhash.dashboards.subject import countable_field, node_of
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.doctor_flow import diagnose
 from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.report.page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown

@@ -17,12 +17,12 @@ from typing import Any
 from es_simhash.arguments import check_field
 from es_simhash.dashboards.subject import countable_field, find_field_faults, node_of
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many

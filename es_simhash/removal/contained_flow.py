@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read_flow import read_texts
-from es_simhash.groups.rule import Grouping
 from es_simhash.groups.settings_flow import field_kinds
 from es_simhash.hashing import hamming_distance
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, read_values
+from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import CONTAINED_SHINGLES

@@ -18,7 +18,6 @@ from es_simhash.dashboards.subject import countable_field
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.lacking_flow import count_lacking
 from es_simhash.groups.reconcile_flow import read_groups
-from es_simhash.groups.rule import Grouping, parse_key
 from es_simhash.groups.settings_flow import find_field, settle_grouping
 from es_simhash.ingest.item import MappedField
 from es_simhash.lookup.query import check_filter
@@ -26,6 +25,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
+from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.removal.contained_flow import Found, find_contained
 from es_simhash.removal.decisions import read_kept

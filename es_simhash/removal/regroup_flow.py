@@ -15,11 +15,12 @@ from typing import Any, TypeAlias
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.read_flow import canonicals_body, lost_canonicals, name_of
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each

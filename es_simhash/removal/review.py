@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
-from es_simhash.groups.rule import parse_key
+from es_simhash.errors import MappingError
+from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.tables.tabular import cut, percent
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -175,37 +175,16 @@ def describe(plan: Plan) -> dict[str, str]:
 
 def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     contained = grouping.get("contained")
-    parts = _describe_rule(grouping) if contained is None else [f"at least {contained * 100:g} % stands in what stays"]
-    if order := grouping.get("canonical"):
-        keys = order if isinstance(order, list) else [order]
-        parts.append(f"stays: {', then '.join(map(_stays, keys))}")
-    if (per := grouping.get("per")) is not None:
-        parts.append(f"only within one value of {per}")
-    if isinstance(within := grouping.get("within"), list):
-        parts.append(f"only within {' '.join(map(str, within))}")
-    return "; ".join(parts)
-
-
-def _stays(key: Any) -> str:
     try:
-        return parse_key(key).words
-    except (TypeError, ValueError):  # of another version, or edited
-        return str(key)
-
-
-def _describe_rule(grouping: Mapping[str, Any]) -> list[str]:
-    similarity, distance = grouping.get("similarity"), grouping.get("max_distance")
-    parts = [f"rule {grouping.get('rule')}", f"at most {distance} bits apart"]
-    measure = WORD_SHINGLES
-    if isinstance(similarity, Mapping):
-        shown = f"texts similar: {json.dumps(dict(similarity))}"
-        try:
-            measure, similarity = TextMeasure.from_dict(similarity), similarity.get("at_least")
-        except (KeyError, TypeError, ValueError):  # of another version, or edited
-            return [*parts, shown]
-    if not isinstance(similarity, (int, float)):
-        return [*parts, "texts not compared"]
-    return [*parts, f"texts similar: at least {similarity * 100:g} % {measure.of_what} are the same"]
+        if contained is None:
+            return str(Grouping.from_dict(grouping))
+        # A plan by containment records neither a distance nor a rule of groups.
+        of_groups = Grouping.from_dict({"rule": "star", "max_distance": 0, "canonical": ["id"], **grouping})
+        _, stays, _ = of_groups.parts()
+        limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
+        return "; ".join([f"at least {contained * 100:g} % stands in what stays", *limits, stays])
+    except (MappingError, TypeError, ValueError):  # of another version, or edited
+        return json.dumps(dict(grouping))
 
 
 LONGEST_VALUE = 120

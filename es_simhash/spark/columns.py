@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 from pyspark.sql.functions import arrow_udf
-from pyspark.sql.types import StringType
+from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
 from es_simhash.arguments import FilePath, check_name, check_path
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
@@ -19,8 +19,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.options import Verification
-from es_simhash.texts.measures import WORD_SHINGLES, check_bound
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
 
 
 def check_column(df: DataFrame, name: str, column: Any) -> Column:
@@ -183,52 +182,80 @@ def _decode(data: bytes) -> str:
         return data.decode("utf-8", "replace")
 
 
-def shingles_of(text: Column) -> Column:
-    """Return the sorted shingles of a column of texts, 8 bytes each; null where there is no text."""
-    return arrow_udf(_shingles, "binary").asNondeterministic()(text)
+def prepared_of(text: Column, measure: TextMeasure) -> Column:
+    """Return a column of texts as *measure* compares them, 8 bytes a shingle or unit; null where there is no text."""
+
+    def prepare(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for batch in batches:
+            texts = read_strings(batch)
+            found = iter(measure.prepare([each for each in texts if each is not None]))
+            yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
+
+    return arrow_udf(prepare, "binary").asNondeterministic()(text)
 
 
-def _shingles(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    for batch in batches:
-        texts = read_strings(batch)
-        found = iter(shingle_sets([each for each in texts if each is not None]))
-        yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
-
-
-def check_verify(verify: Any) -> float:
-    """Return *verify*, the smallest similarity of texts, as a float; refuse measures that Spark lacks."""
+def check_verify(verify: Any) -> tuple[float, TextMeasure]:
+    """Return the smallest similarity of texts that *verify* means, and its measure."""
     if isinstance(verify, Verification):
-        raise InvalidInputError(
-            f"Spark compares texts by the jaccard of words, not by the {verify.text_measure}: give verify as a number"
-        )
-    return check_bound("verify", verify)
+        verify.check_recordable()
+        return verify.similarity, verify.text_measure
+    return check_bound("verify", verify), WORD_SHINGLES
 
 
-def similar_texts(pairs: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:
+def similar_texts(
+    pairs: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure, keeper: Keeper
+) -> DataFrame:
     """
-    Return those of *pairs* whose texts have at least the shingle Jaccard *similarity*; kept.
-    *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles ``left_size,
-    right_size``. *sets*: the shingles by digest: ``text, shingles``.
+    Return those of *pairs* whose texts have at least *similarity* by *measure*; kept.
+    *pairs*: digests ``left_text, right_text`` of different texts, and the numbers of shingles or units ``left_size,
+    right_size``. *sets*: these by digest: ``text, shingles``.
     """
-    sizes = sql.col("left_size"), sql.col("right_size")
-    # No two sets share more than the smaller has.
-    may_be = sql.least(*sizes).cast("double") / sql.greatest(*sizes, sql.lit(1)) >= similarity
-    found = pairs.where(may_be).select("left_text", "right_text").distinct()
+    found = pairs
+    if measure.measure != "containment" and measure.numbers == "any":  # else the sizes count numbers too
+        sizes = sql.col("left_size"), sql.col("right_size")
+        # No two texts share more than the smaller has.
+        found = found.where(sql.least(*sizes).cast("double") / sql.greatest(*sizes, sql.lit(1)) >= similarity)
+    found = found.select("left_text", "right_text").distinct()
     for side in ("left", "right"):
         own = sets.select(sql.col("text").alias(f"{side}_text"), sql.col("shingles").alias(f"{side}_shingles"))
         found = found.join(own, f"{side}_text")
-    is_similar = jaccard_of(sql.col("left_shingles"), sql.col("right_shingles")) >= similarity
+    is_similar = similarity_of(sql.col("left_shingles"), sql.col("right_shingles"), measure, similarity) >= similarity
     return keeper.keep(found.where(is_similar).select("left_text", "right_text"))
 
 
-def jaccard_of(left: Column, right: Column) -> Column:
-    """Return the similarity of two columns of shingles, 0 to 1; null where either is null."""
-    return arrow_udf(_jaccard, "double")(left, right)
+def similarity_of(left: Column, right: Column, measure: TextMeasure, bound: float = 0.0) -> Column:
+    """Return the similarity of two columns of prepared texts, 0 to 1, exact from *bound* on; null where one is null."""
+
+    def compare(left: pa.Array, right: pa.Array) -> pa.Array:
+        found = []
+        for pair in zip(left, right, strict=True):
+            sets = [np.frombuffer(each.as_buffer(), np.uint64) for each in pair if each.is_valid]
+            found.append(measure.compare(*sets, bound=bound).similarity if len(sets) == 2 else None)
+        return pa.array(found, pa.float64())
+
+    compare.__annotations__ = {"left": pa.Array, "right": pa.Array, "return": pa.Array}  # arrow_udf reads types
+    return arrow_udf(compare, "double")(left, right)
 
 
-def _jaccard(left: pa.Array, right: pa.Array) -> pa.Array:
-    found = []
-    for pair in zip(left, right, strict=True):
-        sets = [np.frombuffer(each.as_buffer(), np.uint64) for each in pair if each.is_valid]
-        found.append(WORD_SHINGLES.compare(*sets).similarity if len(sets) == 2 else None)
-    return pa.array(found, pa.float64())
+def per_column(df: DataFrame, name: str) -> Column:
+    """Return the values of a document that keep it apart, each once, in order; null where it has none."""
+    column, kind = check_column(df, "per", name), df.schema[name].dataType
+    values = column if isinstance(kind, ArrayType) else sql.array(column)
+    if not isinstance(kind.elementType if isinstance(kind, ArrayType) else kind, StringType):
+        raise WrongTypeError(f"per {shorten(name)} is a column of {kind.simpleString()}: give one of strings")
+    known = sql.array_sort(sql.array_distinct(sql.array_compact(values)))
+    return sql.when(sql.size(known) > 0, known)
+
+
+def date_column(df: DataFrame, name: str) -> Column:
+    """Return the date of a document in microseconds since 1970, the earliest of several; null where it has none."""
+    column, kind = check_column(df, "within", name), df.schema[name].dataType
+    if isinstance(kind, ArrayType):
+        column, kind = sql.array_min(sql.array_compact(column)), kind.elementType
+    if isinstance(kind, TimestampType):
+        return sql.unix_micros(column)
+    if isinstance(kind, LongType):
+        return column * sql.lit(1000)
+    raise WrongTypeError(
+        f"within {shorten(name)} is a column of {kind.simpleString()}: give timestamps, or milliseconds since 1970"
+    )

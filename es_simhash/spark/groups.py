@@ -9,27 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions as sql
+from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath, check_choice, check_count, check_names
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import group_pairs
-from es_simhash.groups.rule import Rule
+from es_simhash.lookup.options import Verification
 from es_simhash.mapping.meta import check_max_distance
+from es_simhash.mapping.rule import Rule, Within, parse_within
 from es_simhash.spark.columns import (
     Keeper,
     check_column,
     check_text,
     check_verify,
+    date_column,
     documents_of,
-    shingles_of,
+    per_column,
+    prepared_of,
     similar_texts,
     to_array,
 )
 from es_simhash.spark.pairs import distance_of, pairs_of_values
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
 
 @dataclass(frozen=True)
@@ -139,8 +144,10 @@ def groups(
     *,
     max_distance: int,
     rule: Rule = "star",
-    verify: float | None = None,
+    verify: float | Verification | None = None,
     text: str | None = None,
+    per: str | None = None,
+    within: tuple[str, str] | None = None,
     id: str = "id",
     fingerprint: str = "fingerprint",
     canonical: Sequence[str] = (),
@@ -163,10 +170,16 @@ def groups(
         rule:
             ``"star"`` or ``"connected"``.
         verify:
-            Smallest similarity of the texts of neighbours, 0 to 1; ``None`` groups by distance alone. A document
-            without a text (null) has no neighbours; nor has a text without words, unless *verify* is 0.
+            Smallest similarity of the texts of neighbours, 0 to 1; a :class:`Verification` for another measure;
+            ``None`` compares no texts. A document without a text (null) has no neighbours; nor has a text without
+            words, unless *verify* is 0.
         text:
             Name of the column of texts; needed for *verify*.
+        per:
+            A column of strings, or of arrays of these: neighbours have the same values. Without one, none.
+        within:
+            A column of timestamps, or of milliseconds since 1970, or of arrays of these, of which the earliest counts,
+            and a span, as in ``("published", "7d")``: the dates of neighbours differ by at most that.
         id:
             Name of the column of ids: of any type with an order, each id once.
         fingerprint:
@@ -188,7 +201,8 @@ def groups(
     """
     check_max_distance(max_distance)
     check_choice("rule", rule, ("star", "connected"))
-    similarity = None if verify is None else check_verify(verify)
+    similarity, measure = (None, WORD_SHINGLES) if verify is None else check_verify(verify)
+    span = None if within is None else parse_within(within)
     if (text is None) != (similarity is None):
         raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
     keeper = Keeper(checkpoints)
@@ -197,10 +211,13 @@ def groups(
     # Spark's order of structures has null first.
     ordered = sql.struct(*(part for each in order for part in (each.isNull(), each))) if order else sql.lit(0)
     others = [ordered.alias("order"), *([] if text is None else [check_text(df, "text", text).alias("text")])]
+    others += [] if per is None else [per_column(df, per).alias("per")]
+    others += [] if span is None else [date_column(df, span.field).alias("date")]
+    limiting = [*([] if per is None else ["per"]), *([] if span is None else ["date"])]
     documents = documents_of(df, id, fingerprint, keeper, others=others)
     values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
     pairs = keeper.keep(pairs_of_values(values.select("value"), max_distance))
-    if similarity is None:
+    if similarity is None and not limiting:
         documents = documents.select("id", "order", "value", sql.struct("value").alias("node"))
         nodes = _nodes(documents, keeper)
         neighbours = pairs.select(
@@ -208,9 +225,17 @@ def groups(
         )
         neighbours = neighbours.toDF("left", "right")
     else:
-        documents, sets = _with_shingles(documents, values, pairs, similarity, keeper)
+        sets = None
+        if similarity is not None:
+            documents, sets = _with_texts(documents, values, pairs, similarity, measure, limiting, keeper)
+        documents = documents.withColumn(
+            "node", _node(["value", *limiting, *(["text", "size"] if sets is not None else [])])
+        )
         nodes = _nodes(documents, keeper)
-        neighbours = keeper.keep(_similar(_candidates(nodes, pairs), sets, similarity, keeper))
+        found = _candidates(nodes, pairs, limiting, span)
+        if similarity is not None and sets is not None:
+            found = _similar(found, sets, similarity, measure, keeper)
+        neighbours = keeper.keep(found)
     assigned = _assign(neighbours, nodes, rule, limits)
     return _report(documents, nodes, assigned)
 
@@ -221,34 +246,52 @@ def _nodes(documents: DataFrame, keeper: Keeper) -> DataFrame:
     return keeper.keep(documents.where("node is not null").groupBy("node").agg(first))
 
 
-def _with_shingles(
-    documents: DataFrame, values: DataFrame, pairs: DataFrame, similarity: float, keeper: Keeper
+def _node(names: Sequence[str]) -> Column:
+    """Return what nothing tells apart has in common; null where a document lacks a part, and so has no neighbours."""
+    known = reduce(Column.__and__, (sql.col(name).isNotNull() for name in names))
+    return sql.when(known, sql.struct(*names))
+
+
+def _with_texts(
+    documents: DataFrame,
+    values: DataFrame,
+    pairs: DataFrame,
+    similarity: float,
+    measure: TextMeasure,
+    limiting: Sequence[str],
+    keeper: Keeper,
 ) -> tuple[DataFrame, DataFrame]:
-    """Return the documents with their nodes, where they may have neighbours, and the shingles of these by digest."""
+    """Return the documents with digest and size of their texts, where they may have neighbours; texts by digest."""
     near = pairs.select("left").unionAll(pairs.select("right")).toDF("value")
     near = near.unionAll(values.where("copies > 1").select("value")).distinct().withColumn("is_near", sql.lit(True))
     flagged = documents.join(near, "value", "left")
-    shingles = shingles_of(sql.when(sql.col("is_near"), sql.col("text"))).alias("shingles")
-    cut = keeper.keep(flagged.select("id", "order", "value", shingles))
+    shingles = prepared_of(sql.when(sql.col("is_near"), sql.col("text")), measure).alias("shingles")
+    cut = keeper.keep(flagged.select("id", "order", "value", *limiting, shingles))
     size = sql.floor(sql.octet_length("shingles") / 8)
     if similarity > 0:
         # A text without words has nothing in common with any, not even with itself.
         cut = cut.withColumn("shingles", sql.when(size > 0, sql.col("shingles")))
     cut = cut.withColumn("text", sql.sha2("shingles", 256))
-    node = sql.struct("value", "text", size.alias("size"))
-    noded = cut.select("id", "order", "value", sql.when(sql.col("text").isNotNull(), node).alias("node"))
-    return noded, cut.where("text is not null").groupBy("text").agg(sql.any_value("shingles").alias("shingles"))
+    digested = cut.select("id", "order", "value", *limiting, "text", size.alias("size"))
+    return digested, cut.where("text is not null").groupBy("text").agg(sql.any_value("shingles").alias("shingles"))
 
 
-def _candidates(nodes: DataFrame, pairs: DataFrame) -> DataFrame:
-    """Return the pairs ``left, right`` of nodes that the distance allows."""
+def _candidates(nodes: DataFrame, pairs: DataFrame, limiting: Sequence[str], span: Within | None) -> DataFrame:
+    """Return the pairs ``left, right`` of nodes that distance, values and dates allow."""
     left, right = (nodes.select(sql.col("node").alias(side)) for side in ("left", "right"))
-    equal = left.join(right, sql.expr("left.value = right.value and left.text < right.text"))
+    equal = left.join(right, sql.expr("left.value = right.value and left < right"))
     near = pairs.toDF("left_value", "right_value").join(left, sql.expr("left.value = left_value"))
-    return near.join(right, sql.expr("right.value = right_value")).select("left", "right").unionByName(equal)
+    found = near.join(right, sql.expr("right.value = right_value")).select("left", "right").unionByName(equal)
+    if "per" in limiting:
+        found = found.where("left.per = right.per")
+    if span is not None:
+        found = found.where(sql.abs(sql.col("left.date") - sql.col("right.date")) <= 1000 * span.milliseconds)
+    return found
 
 
-def _similar(candidates: DataFrame, sets: DataFrame, similarity: float, keeper: Keeper) -> DataFrame:
+def _similar(
+    candidates: DataFrame, sets: DataFrame, similarity: float, measure: TextMeasure, keeper: Keeper
+) -> DataFrame:
     if similarity == 0:
         return candidates
     candidates = keeper.keep(candidates)
@@ -256,7 +299,7 @@ def _similar(candidates: DataFrame, sets: DataFrame, similarity: float, keeper: 
     others = candidates.where("left.text != right.text")
     names = [f"{side}.{name}" for name in ("text", "size") for side in ("left", "right")]
     columns = [sql.col(name).alias(name.replace(".", "_")) for name in names]
-    alike = similar_texts(others.select(*columns), sets, similarity, keeper)
+    alike = similar_texts(others.select(*columns), sets, similarity, measure, keeper)
     found = others.join(alike, sql.expr("left.text = left_text and right.text = right_text"))
     return found.select("left", "right").unionByName(equal)
 

@@ -14,9 +14,10 @@ from es_simhash.arguments import FilePath, check_fields, check_output
 from es_simhash.client.dialects import find_dialect
 from es_simhash.client.drivers import run
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
-from es_simhash.groups.rule import Grouping, Rule
+from es_simhash.lookup.options import Verification
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.mapping.rule import Grouping, Rule, parse_within
 from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
     Decisive,
@@ -28,9 +29,9 @@ from es_simhash.removal.may_delete import (
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_flow import count_shares, decisive_fields, read_uuids, used_fields
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
-from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, jaccard_of, shingles_of
+from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, prepared_of, similarity_of
 from es_simhash.spark.groups import groups
-from es_simhash.texts.measures import DEFAULT_SIMILARITY
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
 from es_simhash.transport.protocol import Call, Flow, Key
 from es_simhash.transport.retry_flow import ask as retried, now
 
@@ -49,7 +50,9 @@ def plan_removal(
     text: str,
     max_distance: int,
     rule: Rule = "star",
-    verify: float = DEFAULT_SIMILARITY,
+    verify: float | Verification = DEFAULT_SIMILARITY,
+    per: str | None = None,
+    within: tuple[str, str] | None = None,
     canonical: Sequence[str] = (),
     fields: Sequence[str] | None = None,
     max_share: float = DEFAULT_MAX_SHARE,
@@ -82,7 +85,12 @@ def plan_removal(
         rule:
             ``"star"`` or ``"connected"``.
         verify:
-            Smallest similarity of neighbours, and of a duplicate to its canonical, 0 to 1.
+            Smallest similarity of neighbours, and of a duplicate to its canonical, 0 to 1; a :class:`Verification` for
+            another measure.
+        per:
+            As for :func:`groups`; the column has the name of the field.
+        within:
+            As for :func:`groups`; the column has the name of the field.
         canonical:
             Columns that decide which document stays, as for :func:`groups`.
         max_share:
@@ -100,16 +108,19 @@ def plan_removal(
     """
     check_output("path", path)
     Fields(prefix)
-    bound, share = check_verify(verify), check_max_share(max_share)
+    (bound, measure), share = check_verify(verify), check_max_share(max_share)
+    span = None if within is None else parse_within(within)
+    limiting = [*([] if per is None else [per]), *([] if span is None else [span.field])]
     named = None if fields is None else check_fields("fields", fields)
-    decisive, needed = named or tuple(dict.fromkeys([text, *canonical])), named or (text,)
+    decisive, needed = named or tuple(dict.fromkeys([text, *canonical, *limiting])), named or (text,)
     for name in (*_VERSION, "fingerprint"):
         check_column(df, "df", name)
     check_text(df, "text", text)
-    grouping = Grouping(rule, max_distance, tuple(canonical) or ("id",), bound)
+    grouping = Grouping(rule, max_distance, tuple(canonical) or ("id",), bound, per, span, measure)
     dialect = find_dialect(client)
     keeper = Keeper(checkpoints)
-    documents = keeper.keep(df.select(*_VERSION, "fingerprint", *canonical, check_text(df, "text", text).alias("text")))
+    columns = dict.fromkeys([*canonical, *limiting])
+    documents = keeper.keep(df.select(*_VERSION, "fingerprint", *columns, check_text(df, "text", text).alias("text")))
     names = sorted(row["index"] for row in documents.select("index").distinct().collect())
 
     def ask(flow: Flow[Any]) -> Any:
@@ -125,14 +136,16 @@ def plan_removal(
         documents,
         max_distance=max_distance,
         rule=rule,
-        verify=bound,
+        verify=verify,
         text="text",
+        per=per,
+        within=within,
         canonical=canonical,
         checkpoints=checkpoints,
     )
     with PlanWriter(path) as writer:
         left_out = Counter[str]()
-        for removals in _in_batches(_removals(_compared(documents, grouped), text, bound)):
+        for removals in _in_batches(_removals(_compared(documents, grouped, measure), text, bound)):
             for removal in ask(_with_digests(removals, decided_by, needed)):
                 if isinstance(removal, PlannedRemoval):
                     writer.add(removal)
@@ -149,12 +162,13 @@ def plan_removal(
     return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess)
 
 
-def _compared(documents: DataFrame, grouped: DataFrame) -> DataFrame:
+def _compared(documents: DataFrame, grouped: DataFrame, measure: TextMeasure) -> DataFrame:
     duplicates = grouped.where("duplicate_of is not null").select("id", "duplicate_of", "distance")
     own = documents.select(sql.struct(*_VERSION, "text").alias("document"), sql.col("id"))
     other = documents.select(sql.struct(*_VERSION, "text").alias("canonical"), sql.col("id").alias("duplicate_of"))
     joined = duplicates.join(own, "id").join(other, "duplicate_of")
-    similarity = jaccard_of(shingles_of(sql.col("document.text")), shingles_of(sql.col("canonical.text")))
+    document, canonical = (prepared_of(sql.col(f"{side}.text"), measure) for side in ("document", "canonical"))
+    similarity = similarity_of(document, canonical, measure)
     return joined.select(_cut("document"), _cut("canonical"), "distance", similarity.alias("similarity"))
 
 

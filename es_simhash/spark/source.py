@@ -30,7 +30,7 @@ from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.client.drivers import run, stream
 from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
-from es_simhash.groups.rule import Grouping, GroupingRequest
+from es_simhash.groups.rule import GroupingRequest
 from es_simhash.groups.settings_flow import check_recorded, settle_grouping
 from es_simhash.hashing import Scheme, from_hex
 from es_simhash.lookup.options import Verification
@@ -50,6 +50,7 @@ from es_simhash.mapping.fields import (
 )
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
 from es_simhash.transport.protocol import Emit, Flow, Key, document_key
@@ -62,7 +63,10 @@ KNOWN = {
         "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
     ),
     "reading": ("filter", "columns", "slices", "page", "scheme"),
-    "writing": ("scheme", "max_distance", "rule", "verify", "canonical", "conflicts"),
+    "writing": (
+        *("scheme", "max_distance", "rule", "verify", "measure", "unit", "per", "within", "canonical"),
+        "conflicts",
+    ),
 }  # fmt: skip
 """The names of all options, by what they are for."""
 
@@ -188,13 +192,19 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     """Return the grouping that the caller says the groups have."""
     if not options.get("max_distance"):
         raise InvalidInputError("groups are written with the max_distance, rule and verify that made them: give these")
-    similarity = read_json(options, "verify")
+    similarity, within = read_json(options, "verify"), read_list(options, "within")
+    if within and len(within) != 2:
+        raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
+    measure: Any = options.get("measure", "jaccard")
+    unit: Any = options.get("unit", "words")
     return GroupingRequest(
         rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
         max_distance=read_json(options, "max_distance"),
         canonical=read_list(options, "canonical") or "id",
         # Not the number alone, which would take the measure from what the index records.
-        verify=False if similarity is None else Verification(similarity),
+        verify=False if similarity is None else Verification(similarity, measure=measure, unit=unit),
+        per=options.get("per") or False,
+        within=False if not within else (within[0], within[1]),
     )
 
 

@@ -142,7 +142,7 @@ def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
     return _NO_SLICE in refusal_text(answer if isinstance(answer, BaseException) else find_gaps(answer))
 
 
-def is_source_refused(refusal: BaseException | Iterable[Gap]) -> bool:
+def is_source_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
     """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
     return _says(refusal, _NO_SOURCE)
 

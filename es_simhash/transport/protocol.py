@@ -125,9 +125,7 @@ def noting(written: Callable[[], str]) -> Iterator[None]:
 
 
 def were(number: int, done: str) -> str:
-    """Return a note that *number* documents were *done*: ``1 document was deleted``, ``no document was deleted``."""
-    if not number:
-        return f"no document was {done}"
+    """Return a note that *number* documents were *done*: ``1 document was deleted``."""
     return f"{count(number, 'document')} {'was' if number == 1 else 'were'} {done}"
 
 

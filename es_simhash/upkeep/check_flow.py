@@ -13,14 +13,13 @@ from typing import Any
 
 from es_simhash.errors import SimHashError
 from es_simhash.groups.lacking_flow import count_unfilled
-from es_simhash.groups.rule import Grouping
-from es_simhash.groups.settings_flow import Regrouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.resolve_flow import narrowed
+from es_simhash.mapping.rule import Grouping, Regrouping
 from es_simhash.passages.candidates_flow import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents

@@ -10,9 +10,9 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, LeaseError, MappingError, shorten
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
-from es_simhash.groups.rule import Grouping, GroupingRequest, Resources
-from es_simhash.groups.settings_flow import target_of
+from es_simhash.groups.rule import GroupingRequest, Resources
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards_flow import Shard, reads_primaries
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Wait, check_index, index_key, local_names
@@ -23,8 +23,10 @@ from es_simhash.upkeep.follow_options import (
     FollowOptions,
     FollowReport,
     FollowState,
+    RefusedForNowError,
     Tally,
     find_outage,
+    refuses_whole_index,
 )
 from es_simhash.upkeep.setup_flow import Target
 
@@ -325,7 +327,7 @@ class Regroup:
     def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
-        Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
+        Raises RefusedForNowError if the server refuses writes now; the groups are then still to be decided.
         """
         begun = yield Compute(time.monotonic)
         if len(self._ids) > FEW:
@@ -365,6 +367,9 @@ class Regroup:
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""
         self._tally.sums["regrouped"] += done.changed
+        for failure in done.failures:
+            if refuses_whole_index(failure):
+                raise RefusedForNowError(failure)
         for failure in done.failures:
             self._tally.fail(failure)
         if not done.is_settled and not done.failures and not self._options.once:

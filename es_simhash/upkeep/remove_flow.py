@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import count
-from es_simhash.groups.settings_flow import take_out
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import nothing_recorded
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, own_content
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
 from es_simhash.mapping.resolve_flow import narrowed
+from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards_flow import reads_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
@@ -21,7 +21,7 @@ from es_simhash.transport.protocol import Flow, Index, index_key, local_names, n
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
-from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
+from es_simhash.writes.operations import Failure, Operation, Outcome
 from es_simhash.writes.targets_flow import refuse_updates
 
 PAGE = 1_000
@@ -152,7 +152,6 @@ class _Clearing:
                 self.documents += 1
             elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
                 self.failures.append(outcome.to_failure())
-        refuse_hindered(outcomes)
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:

@@ -35,7 +35,7 @@ def test_find_prints_a_table(run, news, monkeypatch):
     assert "2 near-duplicates within 12 bits" in result.stdout
     assert NEAR in result.stdout
     nothing = run("find", news, "quite another text", "-d", 0)
-    assert nothing.stdout == "no near-duplicates within 0 bits\n"
+    assert nothing.stdout == "no near-duplicates within 0 bits, texts not compared\n"
     assert nothing.stderr.startswith("the index records 12 bits, and this looks no farther than 0: ")
     assert "has no letters and no digits" in run("find", news, "...").stderr
     assert "pass it with --id" in run("find", news, "4711").stderr

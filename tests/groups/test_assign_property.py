@@ -11,10 +11,11 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.content import TextStore
-from es_simhash.groups.rule import Grouping, Resources, Within
+from es_simhash.groups.rule import Resources
 from es_simhash.groups.table import Table, Texts
+from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.near_dups import distinct
+from es_simhash.mapping.rule import Grouping, Within
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from tests.groups.strategies import related_fingerprints
 from tests.reference import (

@@ -4,9 +4,9 @@ import pytest
 
 from es_simhash import MappingError, fingerprint_fields
 from es_simhash.groups.reconcile_flow import reconcile
-from es_simhash.groups.rule import Grouping, GroupingRequest
-from es_simhash.groups.settings_flow import Regrouping
+from es_simhash.groups.rule import GroupingRequest
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.rule import Grouping, Regrouping
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,

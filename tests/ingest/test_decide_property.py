@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.groups.rule import Grouping
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.in_flight import Document, InFlight
+from es_simhash.mapping.rule import Grouping
 from tests.groups.strategies import related_fingerprints
 from tests.reference import connected, star
 

@@ -59,21 +59,29 @@ def test_many_pages_of_several_indices(server, index, simhash):
 
 
 def test_text_document_and_many_agree(server, index, simhash):
-    """A lookup by text, by fingerprint, by document id and in a batch."""
+    """A lookup by text, by fingerprint, by document id and in a batch: by the rule, and by bits alone."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
-    texts = [TEXT, TEXT.replace("Tuesday", "Monday"), "Shares fell after the company cut its forecast.", "…"]
+    texts = [TEXT, TEXT.replace("Tuesday", "Monday"), f"{TEXT} (Agency)", "Shares fell after the forecast.", "…"]
     documents = [{"_id": str(n), "body": text} for n, text in enumerate(texts)]
     reports = list(simhash.ingest(index, documents, on_duplicate=None))
-    assert [report.action for report in reports] == ["written"] * 4
+    assert [report.action for report in reports] == ["written"] * 5
     server.request("POST", f"/{index}/_refresh")
-    found = simhash.find_near_dups(index, TEXT)
-    assert [each.id for each in found] == ["0", "1"]
-    assert found.max_distance == 12
-    assert simhash.find_near_dups(index, fingerprint=fingerprint(TEXT)) == found
-    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["1"]
+    found = simhash.find_near_dups(index, TEXT, max_distance=12)
+    assert {each.id for each in found} == {"0", "1", "2"}
+    assert str(found.rule) == "within 12 bits, texts not compared"
+    by_fingerprint = simhash.find_near_dups(index, fingerprint=fingerprint(TEXT))
+    assert by_fingerprint.items == found.items
+    assert str(by_fingerprint.rule).endswith("as the index records; a fingerprint has no text to compare")
+    # A weekday is a tenth of the shingles of so short a text.
+    by_rule = simhash.find_near_dups(index, TEXT)
+    assert [each.id for each in by_rule] == ["0", "2"]
+    assert by_rule.rule.words == "within 12 bits, at least 80 % of the 12-letter shingles are the same"
+    [rejected] = by_rule.rejected
+    assert (rejected.near_dup.id, rejected.because, 0.5 < rejected.near_dup.similarity < 0.8) == ("1", "texts", True)
+    assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["2"]
     many = simhash.find_near_dups_many(index, [*texts, None])
-    assert [[each.id for each in one] for one in many[:4]] == [["0", "1"], ["1", "0"], ["2"], []]
-    assert isinstance(many[4], TypeError)
+    assert [[each.id for each in one] for one in many[:5]] == [["0", "2"], ["1"], ["2", "0"], ["3"], []]
+    assert isinstance(many[5], TypeError)
 
 
 def test_filter_exclude_source_and_routing(server, index, simhash):

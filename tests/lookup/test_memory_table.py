@@ -2,8 +2,8 @@
 
 from itertools import permutations
 
-from es_simhash.groups.rule import Grouping
 from es_simhash.groups.table import Table
+from es_simhash.mapping.rule import Grouping
 
 
 def test_the_order_of_hits_decides_nothing():

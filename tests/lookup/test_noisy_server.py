@@ -5,7 +5,7 @@ import random
 import pytest
 
 from es_simhash import InvalidInputError, Verification, get_scheme
-from es_simhash.groups.rule import Grouping
+from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.texts.measures import TextMeasure
 from tests.servers.support import ONE_SHARD, read_all, texts

@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash.errors import GuardRailError
-from es_simhash.groups.rule import LONGEST
+from es_simhash.mapping.rule import LONGEST
 from es_simhash.removal.plan_file import read_plan
 from tests.servers.removals import (
     ALL,

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from es_simhash import fingerprint_fields
-from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import fingerprint
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
+from es_simhash.mapping.rule import Grouping
 from es_simhash.removal import restore_flow as module
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.plan_flow import RemovalSizes

@@ -393,12 +393,17 @@ def test_any_grouping_can_be_described(tmp_path, grouping):
 
 
 def test_who_stays_is_said_in_words(tmp_path):
-    """Whether the earliest or the latest does; a key that no version knows is shown as it is."""
-    path, order = tmp_path / "plan.jsonl", ["published", "-views", "source:a>*", "longest", "x:"]
-    with PlanWriter(path) as writer:
-        writer.finish(PlanHeader({}, "simhash", {"canonical": order}), [])
+    """Whether the earliest or the latest does; what no version knows is shown as it is."""
+    order = ["published", "-views", "source:a>*", "longest"]
+    for number, recorded in enumerate((order, [*order, "x:"])):
+        path = tmp_path / f"plan{number}.jsonl"
+        with PlanWriter(path) as writer:
+            grouping = {"rule": "star", "max_distance": 3, "similarity": None, "canonical": recorded}
+            writer.finish(PlanHeader({}, "simhash", grouping), [])
     said = "the earliest by published, then the latest by views, then by source, a before others, then the longest text"
-    assert f"stays: {said}, then x:" in "\n".join(Review(path).text())
+    words = f"within 3 bits, texts not compared; stays: {said}; star groups"
+    assert words in "\n".join(Review(tmp_path / "plan0.jsonl").text())
+    assert '"x:"]' in "\n".join(Review(path).text())
 
 
 def test_what_stays_for_most_says_how_many_are_shown(plan):

@@ -1,5 +1,7 @@
 """Groups that Spark makes are those that are made in memory, and so those of ``reconcile``."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,12 @@ pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import Documents, group_documents, group_fingerprints
-from es_simhash.groups.content import TextStore
 from es_simhash.hashing import fingerprint_array
+from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.options import Verification
 from es_simhash.spark import groups
+from tests.reference import connected_of, star_of
+from tests.servers.support import texts
 from tests.spark.test_pairs import frame, uneven
 
 
@@ -88,13 +92,59 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
     assert sum(row[2] is not None for row in wanted) > 100
 
 
+@pytest.mark.parametrize("rule", ["star", "connected"])
+@pytest.mark.parametrize(("measure", "unit"), [("containment", "words"), ("edit", "characters"), (None, None)])
+def test_measures_values_and_dates_as_the_rule_says(spark, rule, measure, unit):
+    """Compared with slow, obvious code; without a text, a value or a date a document has no neighbours."""
+    chance, bodies = random.Random(9), texts(60, edits=4)
+    rows = [
+        {
+            "id": f"{number:02d}",
+            "fingerprint": f"{chance.choice([0, 255]) ^ 1 << chance.randrange(4):016x}",
+            "body": None if number % 17 == 5 else body,
+            "source": [[], ["x"], ["y"], ["y", "x"], ["x", "y"]][chance.randrange(5)],
+            "published": None if number % 11 == 3 else 86_400_000 * chance.randrange(6),
+        }
+        for number, body in enumerate(bodies)
+    ]
+    verify = None if measure is None else Verification(0.5, measure=measure, unit=unit)
+    how = {} if verify is None else {"verify": verify, "text": "body"}
+    kinds = "id string, fingerprint string, body string, source array<string>, published bigint"
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], kinds)
+    found = groups(df, max_distance=3, rule=rule, per="source", within=("published", "2d"), **how)
+
+    def near(a, b):
+        one, two = rows[a], rows[b]
+        if (int(one["fingerprint"], 16) ^ int(two["fingerprint"], 16)).bit_count() > 3:
+            return False
+        if not one["source"] or sorted(one["source"]) != sorted(two["source"]):
+            return False
+        days = one["published"], two["published"]
+        if None in days or abs(days[0] - days[1]) > 2 * 86_400_000:
+            return False
+        if verify is None:
+            return True
+        if one["body"] is None or two["body"] is None:
+            return False
+        by = verify.text_measure
+        return by.compare(*by.prepare([one["body"], two["body"]])).similarity >= 0.5
+
+    places = (star_of if rule == "star" else connected_of)(len(rows), near)
+    values = np.array([int(row["fingerprint"], 16) for row in rows], np.uint64)
+    wanted = reported([row["id"] for row in rows], values, np.array(places))
+    assert listed(found) == wanted
+    assert sum(row[2] is not None for row in wanted) > 2
+
+
 def test_arguments_are_checked(documents):
     df = documents[2]
     for arguments in (
         {"rule": "other"},
         {"verify": 0.5},
         {"verify": 2.0, "text": "id"},
-        {"verify": Verification(0.9, measure="edit"), "text": "id"},
+        {"verify": Verification(0.9, text_field="body"), "text": "id"},
+        {"within": ("id", "7x")},
+        {"per": "missing"},
         {"text": "id"},
         {"canonical": ["missing"]},
         {"rounds": 0},

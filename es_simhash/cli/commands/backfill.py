@@ -30,7 +30,7 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.groups.rule import Grouping, parse_key
+from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import PRESETS
 from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
@@ -183,12 +183,7 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
-    grouping = Grouping.from_dict(found.grouping)
-    texts = "texts are not compared"
-    if grouping.similarity is not None:
-        texts = f"texts compared: at least {100 * grouping.similarity:g} % {grouping.measure.of_what} are the same"
-    rule = f"{name}, scheme {found.scheme}, within {grouping.max_distance} bits, {texts}"
-    yield f"rule: {rule}; stays: {', then '.join(parse_key(each).words for each in found.grouping['canonical'])}"
+    yield f"rule: {name}, scheme {found.scheme}, {Grouping.from_dict(found.grouping)}"
     yield from _measured(found)
     filled, groups = found.filled, found.groups
     new_ones, stale = (found.missing, 0) if filled is None else (filled.changed - filled.stale, filled.stale)

@@ -12,9 +12,10 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, print_json, print_line, say_command, warn
 from es_simhash.cli.tables import print_table
-from es_simhash.groups.rule import Grouping
+from es_simhash.hashing import get_scheme
 from es_simhash.mapping.faults import FaultKind
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.rule import Grouping, default_rule
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
@@ -60,10 +61,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                 "ready",
                 "scheme",
                 "text fields",
-                "#lookup distance",
                 "#documents",
                 "#fingerprinted",
-                "~grouping",
+                "~rule",
             ],
             [
                 (
@@ -71,10 +71,9 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                     "yes" if each.ready else "no",
                     each.scheme or "-",
                     ", ".join(each.text_fields) or "-",
-                    _lookup_distance(each),
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
-                    "-" if each.grouping is None else str(Grouping.from_dict(each.grouping)).removeprefix("rule "),
+                    _rule(each),
                 )
                 for each in checks
             ],
@@ -110,10 +109,13 @@ def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     return 0 if found.is_healthy else 1
 
 
-def _lookup_distance(each: IndexCheck) -> int | str:
-    if each.max_distance is None and each.scheme is not None:
-        return f"{DEFAULT_MAX_DISTANCE} (default)"
-    return "-" if each.max_distance is None else each.max_distance
+def _rule(each: IndexCheck) -> str:
+    if each.grouping is not None:
+        return str(Grouping.from_dict(each.grouping))
+    if each.scheme is None:
+        return "-"
+    recorded = IndexSettings(get_scheme(each.scheme), each.text_fields, each.max_distance)
+    return f"{default_rule(recorded).words} (not grouped yet)"
 
 
 def _to_dict(found: Diagnosis) -> dict[str, Any]:

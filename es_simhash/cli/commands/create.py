@@ -28,6 +28,7 @@ from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
+from es_simhash.mapping.rule import PairRule, what_it_misses
 
 
 @options.manual(
@@ -90,6 +91,8 @@ def command(
         print_json(report)
     else:
         print_line(line)
+    if how["max_distance"] is not None and (missed := what_it_misses(PairRule(how["max_distance"]))):
+        note(f"the index records {count(how['max_distance'], 'bit')}: {missed}")
 
 
 def _recorded(*, text_field: tuple[str, ...], max_distance: int | None, **_: Any) -> str:

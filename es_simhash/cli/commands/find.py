@@ -21,75 +21,52 @@ from es_simhash.cli.records import Reader, Record, document_of
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.groups.rule import Grouping
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupOptions, Verification
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.fields import read_text as read_document, text_or_none
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.rule import rule_of, target_of
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import PRESETS
 
-
-def _preset_at(distance: int | None) -> str | None:
-    return next((name for name, each in PRESETS.items() if each.max_distance == distance), None)
-
-
-def _use_rule(rule: Grouping | None, lookup: dict[str, Any]) -> str:
-    """Let *lookup* go by the *rule* of the index, if that compares texts; return what to say of it."""
-    if rule is None or rule.similarity is None:
-        return ""
-    measure = rule.measure
-    lookup["max_distance"] = rule.max_distance
-    lookup["verify"] = Verification(rule.similarity, measure=measure.measure, unit=measure.unit)
-    return (
-        f"by the rule that the index records: within {rule.max_distance} bits, and at least "
-        f"{100 * rule.similarity:g} % {measure.of_what} the same; --max-distance BITS goes by bits alone"
-    )
+_FEW = 3
+"""So few near-duplicates, and the nearest that were rejected are shown too."""
 
 
-def _print_near_dups(found: NearDups, *, as_json: bool, is_given: bool, fields: Sequence[str] = ()) -> None:
-    """Print what was *found*; unless its distance *is_given*, say that the index decided it. *fields*: of the text."""
-    recorded = found.recorded_distance
-    if is_given and recorded is not None and found.max_distance < recorded:
-        near = _preset_at(recorded)
-        way = f" or pass --preset {near}" if near else ""
+def _print_near_dups(found: NearDups, *, as_json: bool, recorded: int | None, fields: Sequence[str] = ()) -> None:
+    """Print what was *found*. *recorded*: the distance of the index, if one was given; *fields*: of the text."""
+    if recorded is not None and found.max_distance < recorded:
         note(
             f"the index records {count(recorded, 'bit')}, and this looks no farther than {found.max_distance}: leave "
-            f"--max-distance out{way} to find more"
+            "--max-distance out to find more"
         )
     if as_json:
-        print_json(_to_dict(found))
+        print_json(found.to_dict())
         return
-    limit = f"within {count(found.max_distance, 'bit')}"
-    if recorded is not None and not is_given:
-        limit += ", as the index records"
-    if not found:
-        print_line(f"no near-duplicates {limit}")
-        return
-    is_verified = any(each.similarity is not None for each in found)
-    if (
-        not is_verified
-        and not is_given
-        and found.max_distance > DEFAULT_MAX_DISTANCE
-        and (near := _preset_at(recorded))
-    ):
-        note(f"these are near by their bits alone; --preset {near} compares their texts too")
-    names = ["text"] if fields else list(dict.fromkeys(name for each in found for name in each.source or ()))
-    print_table(
-        ["#bits", *(["#similarity"] if is_verified else []), "id", "index", *names],
-        [
+    if found:
+        is_verified = any(each.similarity is not None for each in found)
+        names = ["text"] if fields else list(dict.fromkeys(name for each in found for name in each.source or ()))
+        print_table(
+            ["#bits", *(["#similarity"] if is_verified else []), "id", "index", *names],
             [
-                each.distance,
-                *([share_text(each.similarity and cut(each.similarity))] if is_verified else []),
-                *(each.id, each.index),
-                *(" ".join(value.split()) for value in _values(each, names, fields)),
-            ]
-            for each in found
-        ],
-        title=f"{count(len(found), 'near-duplicate')} {limit}",
-    )
+                [
+                    each.distance,
+                    *([share_text(each.similarity and cut(each.similarity))] if is_verified else []),
+                    *(each.id, each.index),
+                    *(" ".join(value.split()) for value in _values(each, names, fields)),
+                ]
+                for each in found
+            ],
+            title=f"{count(len(found), 'near-duplicate')} {found.rule}",
+        )
+    else:
+        print_line(f"no near-duplicates {found.rule or ''}".rstrip())
+    if len(found) < _FEW:
+        for rejected in found.rejected:
+            way = f"; --preset {rejected.preset} would show it" if rejected.preset else ""
+            note(f"rejected: {rejected}{way}")
     for reason in found.unverified:
         warn(str(reason))
 
@@ -99,7 +76,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     found = outcome.results if isinstance(outcome, IncompleteSearchError) else outcome
     shown: dict[str, Any] = {"line": record.line}
     if isinstance(found, NearDups):
-        shown |= _to_dict(found)
+        shown |= found.to_dict()
         if isinstance(text, str) and found.plan is None and found.scheme is not None:
             why = UnfingerprintedText.of(text, found.scheme)
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
@@ -107,18 +84,6 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
         shown["error"] = {"kind": kind_of(outcome), "message": for_shell(describe(outcome))}
     print_json(shown)
     return isinstance(outcome, Exception)
-
-
-def _to_dict(found: NearDups) -> dict[str, Any]:
-    return {
-        "near_dups": [each.to_dict() for each in found],
-        "complete": found.complete,
-        "max_distance": found.max_distance,
-        "scheme": None if found.scheme is None else str(found.scheme),
-        "plan": None if found.plan is None else found.plan.name,
-        "candidates": found.candidates,
-        "unverified": list(map(str, found.unverified)),
-    }
 
 
 def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[str]:
@@ -179,7 +144,7 @@ def command(
     **lookup: Any,  # for all methods below
 ) -> int:
     """
-    Find all near-duplicates in INDEX within --max-distance, the nearest first, or the most similar if texts count.
+    Find all near-duplicates in INDEX by the rule that it records, the most similar first.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. Without TEXT, or if it is -,
     the text comes from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is
@@ -187,7 +152,8 @@ def command(
     of the input, and exits with 1 if a line failed. --lookups, --memory and --memory-file are for --input.
 
     Without --max-distance, --preset and --verify the rule of INDEX decides: its distance, and the similarity of texts.
-    With --max-distance alone only bits do. The table shows the text, or the fields of --source.
+    With --max-distance alone, and with --fingerprint, only bits do; then the nearest come first. If little is found,
+    the nearest that the comparison rejected are named. The table shows the text, or the fields of --source.
     """
     text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
@@ -198,19 +164,17 @@ def command(
     if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
-    is_given = lookup["max_distance"] is not None or lookup["preset"] is not None
-    rule, fields = "", list[str]()
+    fields = list[str]()
     with connect(target, index) as connection:
-        recorded = connection.settings(index).values()
-        if fingerprint is None and not is_given and lookup["verify"] is None:
-            rule = _use_rule(connection.text_rule(index), lookup)
+        settings = connection.settings(index).values()
         if many is not None:
             code = _find_many(connection, index, many, text_field, lookup | in_memory)
             _warn_of_unfilled(connection, index)
             return code
         if not as_json and lookup["source"] is False:
-            fields = list(dict.fromkeys(name for each in recorded for name in each.text_fields))
+            fields = list(dict.fromkeys(name for each in settings for name in each.text_fields))
             lookup["source"] = fields or False
+        recorded = None if lookup["max_distance"] is None else max(map(_recorded_distance, settings), default=None)
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
@@ -221,18 +185,21 @@ def command(
                 warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                _print_near_dups(failure.results, as_json=as_json, is_given=is_given, fields=fields)
+                _print_near_dups(failure.results, as_json=as_json, recorded=recorded, fields=fields)
             raise
         except InvalidInputError:
             _warn_of_unfilled(connection, index)  # the document of --id may be one of them
             raise
         _warn_of_unfilled(connection, index)
-    if rule and not as_json:
-        note(rule)
-    _print_near_dups(found, as_json=as_json, is_given=is_given, fields=fields)
+    _print_near_dups(found, as_json=as_json, recorded=recorded, fields=fields)
     if not found and not as_json and len((content or " ").split()) == 1:
         note("the text is one word: if it is the id of a document, pass it with --id")
     return 0
+
+
+def _recorded_distance(settings: IndexSettings) -> int:
+    """Return the distance that an index records, 0 for none."""
+    return settings.max_distance or 0 if target_of(settings) is None else rule_of(settings).max_distance
 
 
 def _warn_of_unfilled(connection: Connection, index: str) -> None:

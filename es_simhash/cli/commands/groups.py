@@ -37,6 +37,7 @@ from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value, share_text
 from es_simhash.groups.pairs_and_groups_flow import Group
 from es_simhash.lookup.near_dups import NearDup
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.tables.tabular import cut
 
 
@@ -137,13 +138,14 @@ def pairs(index: str, against: str | None, format_: str | None, target: Target, 
     """
     Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
 
-    The command first reads all fingerprints. N copies of one text make N * (N - 1) / 2 pairs. Texts are only compared
-    with --preset or --verify; then each pair has its similarity.
+    The rule that INDEX records decides; with --max-distance alone, or --no-verify, only bits do. All fingerprints are
+    read first. N copies of one text make N * (N - 1) / 2 pairs. Where texts are compared, each pair has its similarity.
     """
     if as_json and format_ == "csv":
         raise click.UsageError("--json means --format jsonl: leave one of the two out")
+    is_bits_alone = LookupOptions(**{name: how[name] for name in ("preset", "verify", "max_distance")}).is_bits_alone
+    columns = COLUMNS if is_bits_alone else (*COLUMNS, "similarity")
     with connect(target, index) as connection, closing(connection.simhash.pairs(index, against, **how)) as found:
-        columns = COLUMNS if how["preset"] is None and not how["verify"] else (*COLUMNS, "similarity")
         rows = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":
             rows.writeheader()

@@ -17,10 +17,8 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_text, say_command, to_json, visible
 from es_simhash.cli.parameter_types import FINGERPRINT
 from es_simhash.errors import InvalidInputError, SimHashError, shorten
-from es_simhash.groups.rule import Grouping
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.lookup.esql import MOST_ROWS, build_esql, build_esql_tool
-from es_simhash.lookup.options import LookupOptions, effective_distance
 from es_simhash.lookup.paste import Selection, build_query_bar
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan
 from es_simhash.lookup.query import (
@@ -31,8 +29,10 @@ from es_simhash.lookup.query import (
     distance_source,
     with_distances,
 )
+from es_simhash.lookup.rules import LookupRule
 from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from es_simhash.mapping.rule import PairRule
 from es_simhash.transport.protocol import status_of
 
 # The options that choose a form; each is a flag of this name.
@@ -210,10 +210,10 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What a server said: the settings of the index, its rule if that compares texts, a document's fingerprint."""
+    """What a server said: the settings of the index, its rule, a document's fingerprint."""
 
     settings: IndexSettings | None = None
-    rule: Grouping | None = None
+    rule: LookupRule | None = None
     fingerprint: int | None = None
 
 
@@ -225,7 +225,7 @@ def _ask(target: Target, index: str | None, id_: str | None, *, needs_distance: 
     try:
         with connect(target, index) as connection:
             if needs_distance:
-                known = _Known(settings=connection.shared_settings(index), rule=connection.text_rule(index))
+                known = _Known(settings=connection.shared_settings(index), rule=connection.rules(index).used)
             if id_ is not None:
                 known = replace(known, fingerprint=connection.simhash.get_fingerprint(index, id_))
     except Exception as failure:
@@ -265,21 +265,19 @@ class _Wanted:
     @property
     def max_distance(self) -> int:
         """The distance that ``find`` would take."""
-        if self.given is not None or self.known.settings is None:
-            return DEFAULT_MAX_DISTANCE if self.given is None else self.given
-        rule = self.known.rule
-        return effective_distance(self.known.settings, LookupOptions()) if rule is None else rule.max_distance
+        recorded = DEFAULT_MAX_DISTANCE if self.known.rule is None else self.known.rule.max_distance
+        return recorded if self.given is None else self.given
 
     @property
     def reach(self) -> str:
-        """How far the search looks, and who says so."""
-        said = f"within {count(self.max_distance, 'bit')}"
+        """By which rule the search goes, bits alone, and who says how far."""
+        said = PairRule(self.max_distance).words
         if self.given is not None:
             return said
-        if self.known.settings is None:
+        if self.known.rule is None:
             return f"{said}, the default without --index"
-        is_recorded = self.known.rule is not None or self.known.settings.max_distance is not None
-        return f"{said}, {'as the index records' if is_recorded else 'the default: the index records no distance'}"
+        is_recorded = self.known.rule.origin == "recorded"
+        return f"{said}, {'as the index records' if is_recorded else 'the default: the index records no rule'}"
 
     @property
     def itself(self) -> list[str]:
@@ -295,12 +293,15 @@ class _Wanted:
     def remarks(self) -> list[str]:
         """What else to know of the hits, where ES|QL and a search say the same."""
         found = []
-        if (rule := self.known.rule) is not None:
-            command = say_command("find", self.name)
-            found.append(
-                f"the index also compares texts: {command} drops what has a similarity below {rule.similarity:g}"
-            )
+        if self.goes_farther and self.known.rule is not None:
+            found.append(f"the rule of the index is {self.known.rule}: {say_command('find', self.name)} goes by it")
         return found + [f"the document {to_json(each)} itself is left out" for each in self.itself]
+
+    @property
+    def goes_farther(self) -> bool:
+        """Whether the rule of the index asks more than bits."""
+        rule = self.known.rule
+        return rule is not None and (bool(rule.each) or not rule.is_by_distance_alone)
 
     @property
     def search_arguments(self) -> dict[str, Any]:
@@ -378,7 +379,7 @@ def _print_tool(wanted: _Wanted) -> None:
 
 def _print_search(wanted: _Wanted, digits: str, how: str, body: Any, *, is_exact: bool = False) -> None:
     """Print the search *body*; *digits*: of the fingerprint, if it is known; *is_exact*: no hit is too far."""
-    kind = "near-duplicates" if is_exact and wanted.known.rule is None else "candidates"
+    kind = "near-duplicates" if is_exact and not wanted.goes_farther else "candidates"
     names = [] if wanted.id is None else [f"document {to_json(wanted.id)}"]
     names += [f"fingerprint {digits}"] if digits else []
     said = [f"{kind} of {', '.join(names)}; {wanted.reach}; {how}", *wanted.remarks]

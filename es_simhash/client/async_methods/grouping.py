@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from es_simhash.groups.pairs_and_groups_flow import Group, Pair
     from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
     from es_simhash.ingest.source_flow import IngestIdFrom, OpType
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.options import Lookups, Verified
+    from es_simhash.lookup.options import Lookups, Verified, Verify, WithinGiven
     from es_simhash.lookup.query import Filter
+    from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.texts.measures import Preset
 
 
@@ -142,11 +142,11 @@ class AsyncGroupingMethods(AsyncBase):
                 that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
                 Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
-                preset, else .8; ``False`` to go by distance alone. A :class:`Verification` for another measure, such
-                as the edit similarity of characters. By default what the index records.
+                preset, else that recorded, else .8; ``False`` to go by distance alone. A :class:`Verification` for
+                another measure, such as the edit similarity of characters. By default what the index records.
             max_distance:
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
-                3. The first ingest that groups records these settings in the mapping.
+                12. The first ingest that groups records these settings in the mapping.
             rule:
                 ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
                 count.
@@ -373,9 +373,11 @@ class AsyncGroupingMethods(AsyncBase):
         index: Index,
         against: Index | None = None,
         *,
-        preset: str | Preset | None = None,
-        verify: Verified | None = None,
         max_distance: int | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
+        per: str | Literal[False] | None = None,
+        within: WithinGiven = None,
         threads: int | None = None,
         memory_bytes: int | None = None,
         progress: OnProgress | None = None,
@@ -383,6 +385,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
 
+        The rule that the index records decides, as for :meth:`find_near_dups`; a max_distance alone is bits alone.
         All fingerprints are read first; they take some 100 bytes a document. Copies of one text make as many pairs as
         there are pairs of them.
 
@@ -391,15 +394,22 @@ class AsyncGroupingMethods(AsyncBase):
                 Name, list of names, pattern, alias or data stream.
             against:
                 Another; ``None`` for pairs within *index*.
-            preset:
-                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
-                that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
-                Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
-                :class:`Verification` for another measure. The texts of documents
-                that are near another are read first. By default texts are not compared.
+                Smallest similarity of the two texts; ``True`` for that of the rule; ``False`` for bits alone; a
+                :class:`Verification` for another measure. The texts of documents that are near another are read
+                first. A pair whose texts cannot be read is kept, without a similarity, and says so.
             max_distance:
-                Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
+                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
+            preset:
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
+                verification that were measured together. An explicit max_distance or verify overrides the preset.
+            per:
+                A keyword field; only documents with the same value are near-duplicates. By default that of the rule;
+                ``False`` for none.
+            within:
+                A date field and a span, as in ``("published", "7d")``: only documents whose dates differ by at most
+                that. By default that of the rule; ``False`` for none.
             threads, memory_bytes:
                 As for :meth:`reconcile`.
             progress:
@@ -410,8 +420,9 @@ class AsyncGroupingMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.groups.pairs_and_groups_flow import pairs
-        from es_simhash.groups.rule import GroupingRequest, Resources
+        from es_simhash.groups.rule import Resources
+        from es_simhash.lookup.options import LookupOptions
 
-        request = GroupingRequest(preset=preset, verify=verify, max_distance=max_distance)
+        options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset, per=per, within=within)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
-        return self._stream(pairs(self._context, index, against, request, resources), progress)
+        return self._stream(pairs(self._context, index, against, options, resources), progress)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.source_flow import IngestOptions
     from es_simhash.ingest.written import Written
+    from es_simhash.lookup.options import LookupOptions
 
 
 class GroupingMethods(SyncBase):
@@ -185,28 +186,24 @@ class GroupingMethods(SyncBase):
         index: Index,
         against: Index | None = None,
         *,
-        request: Annotated[GroupingRequest, "only preset verify max_distance"],
+        options: Annotated[LookupOptions, "only preset verify max_distance per within"],
         resources: Resources,
         progress: OnProgress | None = None,
     ) -> Generator[Pair, None, None]:
         """
         Yield every pair of near-duplicates within *index*, or with one in *index* and one in *against*, each once.
 
+        The rule that the index records decides, as for :meth:`find_near_dups`; a max_distance alone is bits alone.
         All fingerprints are read first; they take some 100 bytes a document. Copies of one text make as many pairs as
         there are pairs of them.
 
         Args:
             against:
                 Another; ``None`` for pairs within *index*.
-            preset:
-                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
-                that were measured together. An explicit max_distance or verify overrides the preset.
             verify:
-                Smallest similarity of the two texts; ``True`` for that of the preset, else .8; a
-                :class:`Verification` for another measure. The texts of documents
-                that are near another are read first. By default texts are not compared.
-            max_distance:
-                Largest distance in bits, inclusive, 0 to 64; by default the index's own, else 3.
+                Smallest similarity of the two texts; ``True`` for that of the rule; ``False`` for bits alone; a
+                :class:`Verification` for another measure. The texts of documents that are near another are read
+                first. A pair whose texts cannot be read is kept, without a similarity, and says so.
             resources:
                 As for :meth:`reconcile`.
             ...
@@ -217,4 +214,4 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups_flow import pairs
 
-        return self._stream(pairs(self._context, index, against, request, resources), progress)
+        return self._stream(pairs(self._context, index, against, options, resources), progress)

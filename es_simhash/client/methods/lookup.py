@@ -22,16 +22,26 @@ class LookupMethods(SyncBase):
     """Lookups of near-duplicates and of passages."""
 
     def find_near_dups(
-        self, index: Index, text: str | None = None, *, fingerprint: int | None = None, options: LookupOptions
+        self,
+        index: Index,
+        text: str | None = None,
+        *,
+        fingerprint: int | None = None,
+        options: Annotated[LookupOptions, "without per within"],
     ) -> NearDups:
         """
-        Return every document of *index* within max_distance of *text*, nearest first.
+        Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
 
-        The answer is exact: it has each indexed fingerprint within max_distance, however many there are. A document
-        equal to the text is itself a result. A text without features (blank, only punctuation) has no
-        near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
-        page; before the first lookup in an index, one request for its mapping, which is used for a minute, and two for
-        its size, which is used for ten.
+        The rule is a distance of fingerprints and a similarity of texts; where the index records none, within 12 bits,
+        and at least .8 of the 12-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
+        ``verify=False`` and a *fingerprint* are bits alone. Values of fields (``per``, ``within``) do not count, since
+        a text has none. In several indices each document is judged by the rule of its own.
+
+        The answer is exact: it has each document that the rule accepts, however many there are. A document equal to the
+        text is itself a result. A text without features (blank, only punctuation) has no near-duplicates. Cost: one
+        search, with the texts of the candidates where few are expected, and a few more where hundreds are, or do not
+        fit on a page; before the first lookup in an index, one request for its mapping, which is used for a minute, and
+        two for its size, which is used for ten.
 
         Args:
             text:
@@ -41,7 +51,9 @@ class LookupMethods(SyncBase):
             ...
 
         Returns:
-            :class:`NearDups`, ordered by (distance, index, id), or by similarity if verified; empty if there are none.
+            :class:`NearDups`; empty if there are none. By bits alone they are ordered by distance, index and id. Where
+            texts are compared, the most similar come first, then by distance, index and id; those whose text could not
+            be compared come last. *size* takes the nearest in bits that the rule accepts, in that order too.
 
         Raises:
             IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
@@ -56,7 +68,9 @@ class LookupMethods(SyncBase):
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
 
-        Arguments, result and errors are those of :meth:`find_near_dups`, but *routing* only says which document is
+        The whole rule of the index decides, with ``per`` and ``within``. Under ``"connected"`` these are the neighbours
+        of the document, not its group. Arguments, result and errors are those of :meth:`find_near_dups`, but *routing*
+        only says which document is
         meant, where several have that id: near-duplicates are found in all shards. For those of one routing value, give
         a filter on ``_routing``. Cost: one search more, for the document.
 
@@ -71,7 +85,7 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        options: LookupOptions,
+        options: Annotated[LookupOptions, "without per within"],
         request: LookupRequest,
     ) -> list[NearDups | Exception]:
         """
@@ -98,7 +112,7 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        options: LookupOptions,
+        options: Annotated[LookupOptions, "without per within"],
         request: LookupRequest,
     ) -> Generator[NearDups | Exception, None, None]:
         """
@@ -114,13 +128,14 @@ class LookupMethods(SyncBase):
         text: str | None = None,
         *,
         fingerprint: int | None = None,
-        options: Annotated[LookupOptions, "without size verify preset on_incomplete"],
+        options: Annotated[LookupOptions, "without size per within on_incomplete"],
     ) -> Generator[NearDup, None, None]:
         """
         Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
 
         Use it for distances or groups so large that the answer should not be kept in memory. Closing the generator
-        early closes the point in time it reads from.
+        early closes the point in time it reads from. The rule is that of :meth:`find_near_dups`: the texts of each page
+        are compared before it is yielded.
 
         Raises:
             IncompleteSearchError: After the last one, if some may be missing.

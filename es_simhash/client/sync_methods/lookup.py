@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from os import PathLike
+from typing import Literal
 
 from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find_flow as finding
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.find_many_flow import find_many, stream_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify
+from es_simhash.lookup.options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify, WithinGiven
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
 from es_simhash.passages import find_flow as passages
@@ -42,13 +43,18 @@ class LookupMethods(SyncBase):
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
-        Return every document of *index* within max_distance of *text*, nearest first.
+        Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
 
-        The answer is exact: it has each indexed fingerprint within max_distance, however many there are. A document
-        equal to the text is itself a result. A text without features (blank, only punctuation) has no
-        near-duplicates. Cost: one search, and a few more where hundreds of candidates are expected or do not fit on a
-        page; before the first lookup in an index, one request for its mapping, which is used for a minute, and two for
-        its size, which is used for ten.
+        The rule is a distance of fingerprints and a similarity of texts; where the index records none, within 12 bits,
+        and at least .8 of the 12-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
+        ``verify=False`` and a *fingerprint* are bits alone. Values of fields (``per``, ``within``) do not count, since
+        a text has none. In several indices each document is judged by the rule of its own.
+
+        The answer is exact: it has each document that the rule accepts, however many there are. A document equal to the
+        text is itself a result. A text without features (blank, only punctuation) has no near-duplicates. Cost: one
+        search, with the texts of the candidates where few are expected, and a few more where hundreds are, or do not
+        fit on a page; before the first lookup in an index, one request for its mapping, which is used for a minute, and
+        two for its size, which is used for ten.
 
         Args:
             index:
@@ -58,10 +64,11 @@ class LookupMethods(SyncBase):
             fingerprint:
                 Its fingerprint, unsigned 64 bits, instead of the text.
             max_distance:
-                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default the index's own, else 3.
+                Largest Hamming distance reported, in bits, inclusive, 0 to 64; by default that of the rule that the
+                index records, else 12. Given alone, without verify and preset, it is bits alone: no text is compared.
             size:
-                Most near-duplicates returned, the nearest; ``None`` for all. Which of several at the same distance
-                are cut off is not defined.
+                Most near-duplicates returned, the nearest in bits of those that the rule accepts; ``None`` for all.
+                Which of several at the same distance are cut off is not defined.
             filter:
                 A query, or a list of queries, that near-duplicates also match.
             exclude_ids:
@@ -73,13 +80,12 @@ class LookupMethods(SyncBase):
             plan:
                 Lookup plan to use instead of the cheapest.
             verify:
-                ``True``: compare the texts of what was found with *text*, drop what shares less than .8 of its
-                shingles (exact Jaccard), and order by that similarity, largest first. A number: that bound instead. A
-                function of a :class:`NearDup`: returns its text. With a preset, these three use its measure, and its
-                bound where they name none. A :class:`Verification`: all of these settings, and the measure, such as the
-                edit similarity of characters. Costs a search for every 500 near-duplicates, and needs a *text*. A
-                near-duplicate whose text cannot be read is kept, last and without similarity, and ``unverified`` says
-                why.
+                By default the rule that the index records decides, also about the texts. ``False``: bits alone.
+                ``True``: compare the texts as that rule does, else by .8 of their 12-letter shingles (exact Jaccard). A
+                number: that bound instead. A function of a :class:`NearDup`: returns its text. A :class:`Verification`:
+                all of these settings, and the measure, such as the edit similarity of characters. Needs a *text* or a
+                document. A near-duplicate whose text cannot be read is kept, last and without similarity;
+                ``unverified`` says why.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
@@ -87,7 +93,9 @@ class LookupMethods(SyncBase):
                 ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
 
         Returns:
-            :class:`NearDups`, ordered by (distance, index, id), or by similarity if verified; empty if there are none.
+            :class:`NearDups`; empty if there are none. By bits alone they are ordered by distance, index and id. Where
+            texts are compared, the most similar come first, then by distance, index and id; those whose text could not
+            be compared come last. *size* takes the nearest in bits that the rule accepts, in that order too.
 
         Raises:
             IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
@@ -124,12 +132,16 @@ class LookupMethods(SyncBase):
         plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
+        per: str | Literal[False] | None = None,
+        within: WithinGiven = None,
         on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
 
-        Arguments, result and errors are those of :meth:`find_near_dups`, but *routing* only says which document is
+        The whole rule of the index decides, with ``per`` and ``within``. Under ``"connected"`` these are the neighbours
+        of the document, not its group. Arguments, result and errors are those of :meth:`find_near_dups`, but *routing*
+        only says which document is
         meant, where several have that id: near-duplicates are found in all shards. For those of one routing value, give
         a filter on ``_routing``. Cost: one search more, for the document.
 
@@ -146,6 +158,8 @@ class LookupMethods(SyncBase):
             plan=plan,
             verify=verify,
             preset=preset,
+            per=per,
+            within=within,
             on_incomplete=on_incomplete,
         )
         return self._run(find_of(self._context, index, id, options))
@@ -253,18 +267,28 @@ class LookupMethods(SyncBase):
         source: bool | Sequence[str] = False,
         routing: str | None = None,
         plan: LookupPlan | None = None,
+        verify: Verify | None = None,
+        preset: str | Preset | None = None,
     ) -> Generator[NearDup, None, None]:
         """
         Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
 
         Use it for distances or groups so large that the answer should not be kept in memory. Closing the generator
-        early closes the point in time it reads from.
+        early closes the point in time it reads from. The rule is that of :meth:`find_near_dups`: the texts of each page
+        are compared before it is yielded.
 
         Raises:
             IncompleteSearchError: After the last one, if some may be missing.
         """
         options = LookupOptions(
-            max_distance=max_distance, filter=filter, exclude_ids=exclude_ids, source=source, routing=routing, plan=plan
+            max_distance=max_distance,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
+            plan=plan,
+            verify=verify,
+            preset=preset,
         )
         return self._stream(finding.scan(self._context, index, text, fingerprint, options))
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from es_simhash.arguments import FilePath
     from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.groups.rule import Canonical, Rule
     from es_simhash.lookup.options import Verified
     from es_simhash.lookup.query import Filter
+    from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.measures import Preset
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.health import Diagnosis
 from es_simhash.quality.known_pairs import PresetSample
 from es_simhash.quality.report.figures import figures
@@ -261,25 +262,5 @@ def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
     }
 
 
-def _texts(similarity: float | Mapping[str, Any] | None, say: Speech) -> str:
-    """Return what a grouping asks of texts, as ``_meta`` records it."""
-    if similarity is None:
-        return say("rule_no_texts")
-    if isinstance(similarity, Mapping):
-        by = f"{similarity['measure']}, {similarity['unit']}"
-        return say("rule_texts_by", share=say.percent(similarity["at_least"], 0), by=by)
-    return say("rule_texts", share=say.percent(similarity, 0))
-
-
 def _grouping(grouping: Mapping[str, Any], say: Speech) -> str:
-    texts = _texts(grouping.get("similarity"), say)
-    order = grouping.get("canonical") or []
-    names = [order] if isinstance(order, str) else list(map(str, order))
-    parts = [say("rule", rule=grouping.get("rule"), bits=grouping.get("max_distance")), texts]
-    parts += [say("rule_order", order=say("and").join(names))] if names else []
-    if grouping.get("per") is not None:
-        parts.append(say("rule_per", field=grouping["per"]))
-    if grouping.get("within") is not None:
-        field, span = grouping["within"]
-        parts.append(say("rule_within", field=field, span=span))
-    return say("list_mark").join(parts)
+    return say("list_mark").join(Grouping.from_dict(grouping).parts(say))

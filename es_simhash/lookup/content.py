@@ -1,7 +1,7 @@
 """
 What decides besides fingerprints whether two documents are neighbours: text, keyword values, date.
 
-No requests: ``ingest.item`` reads the values from new documents, ``read_flow`` from an index. A
+No requests: ``ingest.item`` reads the values from new documents, :func:`read_content` from hits of an index. A
 date in a format that is not known here is never guessed.
 """
 
@@ -11,7 +11,7 @@ import re
 import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
@@ -19,13 +19,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
+from es_simhash.errors import InvalidInputError
+from es_simhash.mapping.fields import read_hit
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from es_simhash.groups.rule import Grouping
+    from es_simhash.mapping.rule import Grouping, PairRule
     from es_simhash.texts.measures import Score
     from es_simhash.texts.shingles import Shingles
 
@@ -220,36 +222,40 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing two documents whose fingerprints are near; *similarity* only if computed."""
+    """The result of comparing two documents whose fingerprints are near; *because*: what keeps them apart."""
 
     are_neighbours: bool
     similarity: Score | None = None
     unread: Unread | None = None
+    because: Literal["texts", "per", "within"] = "texts"
 
 
-_NO, _YES = Comparison(are_neighbours=False), Comparison(are_neighbours=True)
+_YES = Comparison(are_neighbours=True)
+_OTHER_VALUE = Comparison(are_neighbours=False, because="per")
+_TOO_FAR = Comparison(are_neighbours=False, because="within")
 _NO_CONTENT = Content(unread=Unread("text"))
 
 
-def compare_contents(first: Content | None, second: Content | None, grouping: Grouping) -> Comparison:
-    """Return whether two documents, whose fingerprints are near enough, are neighbours under *grouping*."""
-    if grouping.is_by_distance_alone:
+def compare_contents(first: Content | None, second: Content | None, rule: PairRule | Grouping) -> Comparison:
+    """Return whether two documents, whose fingerprints are near enough, are neighbours under *rule*."""
+    if rule.is_by_distance_alone:
         return _YES
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
     for each in (one, other):
-        lacks = (grouping.per is not None and not each.per) or (grouping.within is not None and each.moment is None)
-        if lacks and each.has_values:
-            return _NO
+        if each.has_values and rule.per is not None and not each.per:
+            return _OTHER_VALUE
+        if each.has_values and rule.within is not None and each.moment is None:
+            return _TOO_FAR
     for each in (one, other):
         if not each.has_values:
             return Comparison(are_neighbours=False, unread=each.unread)
-    if grouping.per is not None and one.per != other.per:
-        return _NO
-    if grouping.within is not None:
+    if rule.per is not None and one.per != other.per:
+        return _OTHER_VALUE
+    if rule.within is not None:
         apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
-        if apart > grouping.within.milliseconds:
-            return _NO
-    return _YES if grouping.similarity is None else _compare_texts(one, other, grouping.similarity, grouping.measure)
+        if apart > rule.within.milliseconds:
+            return _TOO_FAR
+    return _YES if rule.similarity is None else _compare_texts(one, other, rule.similarity, rule.measure)
 
 
 def _compare_texts(first: Content, second: Content, bound: float, measure: TextMeasure) -> Comparison:
@@ -275,6 +281,25 @@ def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
     for copies, prepared in zip(pending.values(), measure.prepare(texts), strict=True):
         for each in copies:
             each.put_prepared(prepared)
+
+
+def docvalue_fields(rule: PairRule) -> list[Any]:
+    """Return the ``docvalue_fields`` that a search needs so that :func:`read_content` can read its hits."""
+    names: list[Any] = [] if rule.per is None else [rule.per]
+    return names if rule.within is None else [*names, {"field": rule.within.field, "format": "epoch_millis"}]
+
+
+def read_content(hit: Mapping[str, Any], rule: PairRule, text_fields: Mapping[str, Sequence[str]]) -> Content:
+    """Return what the document of *hit* is compared by: keywords and dates as the server indexed them."""
+    values = hit.get("fields") or {}
+    per = () if rule.per is None else per_of(values.get(rule.per, ()))
+    moment = None if rule.within is None else moment_of(values.get(rule.within.field, ()))
+    if rule.similarity is None:
+        return Content(per=per, moment=moment)
+    try:
+        return Content(read_hit(hit, text_fields[hit["_index"]]), per=per, moment=moment)
+    except InvalidInputError as error:
+        return Content(per=per, moment=moment, unread=Unread("text", str(error)))
 
 
 def per_of(values: Iterable[Any]) -> tuple[str, ...]:

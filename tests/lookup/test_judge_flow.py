@@ -2,11 +2,17 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, NearDup, NearDups, Verification
-from es_simhash.hashing import fingerprint, get_scheme
-from es_simhash.lookup.verify_flow import verify_near_dups
+from es_simhash import InvalidInputError, NearDup, NearDups, Verification, build_mapping
+from es_simhash.hashing import fingerprint, get_scheme, to_hex
+from es_simhash.lookup.find_flow import find
+from es_simhash.lookup.judge_flow import Asked, judge
+from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.rules import rules_for
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
+from es_simhash.tables.tabular import cut
+from es_simhash.texts.measures import compare_texts
 from tests.transport.by_hand import ServerError, drive
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"
@@ -41,9 +47,9 @@ def near_dups(*keys):
 
 
 def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None, **sizes):
-    flow = verify_near_dups(
-        "news-*", found, texts, settings=settings, verification=verification or Verification(), **sizes
-    )
+    rules = rules_for(settings, {}, LookupOptions(verify=verification or Verification()), "text")
+    asked = [Asked(rules, text) for text in texts]
+    flow = judge("news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
     answers, calls, _ = drive(flow, server)
     return answers, calls
 
@@ -55,7 +61,7 @@ def test_texts_of_all_answers_are_fetched_together():
     assert [[each.similarity for each in answer] for answer in answers] == [[1.0], [1.0]]
     [call] = calls
     assert call.arguments["index"] == "news-*"
-    assert call.arguments["body"]["_source"] == ["title", "body.text"]
+    assert sorted(call.arguments["body"]["_source"]) == ["body.text", "title"]
 
 
 def test_nothing_found_costs_nothing():
@@ -152,7 +158,7 @@ def test_a_source_that_returns_no_text_is_refused():
 
 def test_index_without_text_field():
     """Where neither the caller nor the index names a field, the message says how to."""
-    with pytest.raises(InvalidInputError, match="does not record its text field"):
+    with pytest.raises(InvalidInputError, match="does not record which field has the text"):
         verified([near_dups(("i", "a"))], None, settings=IndexSettings(get_scheme()))
 
 
@@ -187,3 +193,60 @@ def test_sample_sizes():
             SampleOptions(sample=wrong)
     with pytest.raises(TypeError):
         SampleOptions(sample="many")
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 40), (100, 400), (None, 3_000)])
+def test_of_very_many_copies_few_texts_are_read(size, most):
+    """The nearest first, until so many are accepted."""
+    keys = [("news-1", f"{number:04d}") for number in range(3_000)]
+    server, read = Texts({key: {"title": BASE} for key in keys}), []
+
+    def counting(call):
+        answer = server(call)
+        read.extend(answer["hits"]["hits"])
+        return answer
+
+    [answer], _ = verified([near_dups(*keys)], counting, size=size)
+    assert [each.id for each in answer] == [name for _, name in keys[:size]]
+    assert len(read) <= most
+
+
+def test_the_nearest_that_were_rejected_are_noted():
+    """At most five, nearest first, with similarity and bound; nothing for those farther away."""
+    words = BASE.split()
+    texts, items = {}, []
+    for number in range(8):
+        text = " ".join([*words[: 4 + number], *("other words stand here instead of those" + str(number)).split()])
+        texts["news-1", f"{number}"] = {"title": text}
+        items.append(NearDup(f"{number}", "news-1", 9 - number, fingerprint(text)))
+    settings = IndexSettings(get_scheme(), ("title",))
+    [answer], calls = verified([NearDups(tuple(items))], Texts(texts), settings=settings)
+    assert [each.near_dup.id for each in answer.rejected] == ["7", "6", "5", "4", "3"]
+    assert (len(answer), len(calls)) == (0, 1)
+    nearest = answer.rejected[0]
+    similarity = compare_texts(BASE, texts["news-1", "7"]["title"]).jaccard
+    assert nearest.near_dup.similarity == similarity
+    assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 12-letter shingles, below 80 %"
+    assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
+
+
+def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
+    """Once a text was seen, and not where texts are so long that one of them is too much."""
+    for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
+        text, context = BASE, Context()
+        monkeypatch.setattr("es_simhash.lookup.search_flow._CHARACTERS", characters)
+        context.learn_stats("i", IndexStats(1_000))
+        hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
+
+        def server(call, hit=hit, text=text):
+            if call.api == "get_mapping":
+                return {"i": {"mappings": build_mapping(text_field="body")}}
+            body = call.arguments["body"]
+            source = {} if body["_source"] is False else {"_source": {"body": text}}
+            return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
+
+        for is_second in (False, True):
+            found, calls, _ = drive(find(context, "i", text, None, LookupOptions()), server)
+            assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
+            asked = [call for call in calls if call.api == "search"]
+            assert len(asked) == (searches if is_second else 2)

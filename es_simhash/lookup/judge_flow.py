@@ -1,0 +1,219 @@
+"""
+Keeps of what a lookup found the documents that the rule of their index accepts.
+
+A near-duplicate whose text is not available is kept, without a similarity, and says why. The nearest that the rule
+rejects are noted. ``content`` compares two documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, get_scheme
+from es_simhash.lookup.content import Comparison, Content, compare_contents, prepare_together, read_content
+from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
+from es_simhash.lookup.rules import Rules
+from es_simhash.lookup.verify_flow import FETCH, NoText, ask_source, fetch_hits
+from es_simhash.mapping.rule import PairRule
+from es_simhash.texts.measures import PRESETS, Score, TextMeasure
+from es_simhash.transport.protocol import Compute, Flow, Index, Key, document_key
+
+# Texts beyond these characters are not tried with other presets.
+_TRIED = 20_000
+
+
+class Asked:
+    """What is looked up: a *text*, or the *hit* of a document of the index, as each rule compares it."""
+
+    def __init__(self, rules: Rules, text: str | None = None, hit: Mapping[str, Any] | None = None) -> None:
+        self._rules = rules
+        self._hit = hit
+        self._known: dict[PairRule, Content] = {}
+        self.text = text
+
+    def content(self, rule: PairRule) -> Content:
+        """Return what *rule* compares of it."""
+        if rule not in self._known:
+            content = Content(self.text)
+            if self._hit is not None:
+                content = read_content(self._hit, rule, self._rules.text_fields)
+                if self.text is not None:  # the caller knows the texts
+                    content = Content(self.text, per=content.per, moment=content.moment)
+                self.text = content.pending_text if self.text is None else self.text
+            self._known[rule] = content
+        return self._known[rule]
+
+
+@dataclass(slots=True)
+class Read:
+    """What documents are compared by, as far as it was read; *missing*: why it was not."""
+
+    rules: Rules
+    contents: dict[Key, Content] = field(default_factory=dict)
+    texts: dict[Key, str] = field(default_factory=dict)
+    missing: dict[Key, NoText] = field(default_factory=dict)
+
+    def add(self, hit: Mapping[str, Any]) -> None:
+        """Take the document of *hit*, which has its texts and the values of the rules."""
+        content = read_content(hit, self.rules.of(hit["_index"]), self.rules.text_fields)
+        self._put(document_key(hit), content, content.pending_text)
+
+    def _put(self, key: Key, content: Content, text: str | None) -> None:
+        self.contents[key] = content
+        if text is not None:
+            self.texts[key] = text
+
+    def fetch(self, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> Flow[None]:
+        """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
+        keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
+        by_source = self.rules.source is not None
+        hits: dict[Key, Mapping[str, Any]] = {}
+        fields = self.rules.text_fields.all if self.rules.compares_texts and not by_source else ()
+        values = self.rules.docvalue_fields
+        if keys and (fields or values):
+            take = (lambda hit: hits.update({document_key(hit): hit})) if by_source else self.add
+            gone = yield from fetch_hits(index, keys, take, text_fields=fields, docvalue_fields=values, page=page)
+            for key, gap in gone.items():
+                self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
+        if self.rules.source is not None:
+            every = {each.key: each for each in wanted if each.key in keys and each.key not in self.missing}
+            found = yield Compute(ask_source, (self.rules.source, list(every.values())))
+            self.missing |= found.missing
+            for key, text in found.texts.items():
+                own = replace(self.rules.of(key.index), similarity=None)
+                values_of = read_content(hits.get(key, {}), own, self.rules.text_fields)
+                self._put(key, Content(text, per=values_of.per, moment=values_of.moment), text)
+
+
+@dataclass(slots=True)
+class _Case:
+    """An answer that is judged: what of it is *left*, nearest first, and what became of the rest."""
+
+    answer: NearDups
+    asked: Asked
+    left: list[NearDup]
+    kept: list[NearDup] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def result(self, rules: Rules, size: int | None) -> NearDups:
+        # The nearest are kept; what could not be compared comes last.
+        kept = self.kept if size is None else self.kept[:size]
+        ordered = sorted(kept, key=lambda each: (1.0 if each.similarity is None else -each.similarity, *each.order))
+        return replace(self.answer, items=tuple(ordered), rule=rules.used, rejected=tuple(self.rejected))
+
+
+def judge(
+    index: Index,
+    found: Sequence[NearDups],
+    asked: Sequence[Asked],
+    *,
+    rules: Rules,
+    scheme: Scheme,
+    size: int | None = None,
+    read: Read | None = None,
+    page: int = FETCH,
+) -> Flow[list[NearDups]]:
+    """
+    Return the answers *found*, one for each *asked*, with what the rules accept.
+    The nearest in bits are read first, until *size* of each answer are kept. Where texts were compared, the order is by
+    similarity, largest first. *read*: what was read before. Cost: one search for every *page* different documents.
+    """
+    if rules.is_by_distance_alone:
+        return [_by_distance(answer, rules, size) for answer in found]
+    read = read or Read(rules)
+    cases = [
+        _Case(answer, each, sorted(_within(answer, rules), key=lambda one: one.order))
+        for answer, each in zip(found, asked, strict=True)
+    ]
+    step = None if size is None else min(page, max(2 * size, 20))
+    while open_cases := [each for each in cases if each.left and (size is None or len(each.kept) < size)]:
+        parts = [(each, each.left[:step]) for each in open_cases]
+        for case, part in parts:
+            case.left = case.left[len(part) :]
+        wanted = {one.key: one for _, part in parts for one in part if not rules.of(one.index).is_by_distance_alone}
+        yield from read.fetch(index, list(wanted.values()), page=page)
+        yield Compute(_compare, (parts, rules, read, scheme))
+        step = None if size is None else page
+    return [each.result(rules, size) for each in cases]
+
+
+def _within(answer: NearDups, rules: Rules) -> Iterable[NearDup]:
+    """Return what is within the distance of the rule of its own index."""
+    return (each for each in answer.items if each.distance <= rules.of(each.index).max_distance)
+
+
+def _by_distance(answer: NearDups, rules: Rules, size: int | None) -> NearDups:
+    return replace(answer, items=tuple(_within(answer, rules))[:size], rule=rules.used)
+
+
+def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, read: Read, scheme: Scheme) -> None:
+    """Put each document of *parts* with what its case keeps or rejects."""
+    by_measure: dict[TextMeasure, list[Content]] = {}
+    for case, part in parts:
+        for rule in {rules.of(each.index) for each in part}:
+            by_measure.setdefault(rule.measure, []).append(case.asked.content(rule))
+        for each in part:
+            if each.key in read.contents:
+                by_measure.setdefault(rules.of(each.index).measure, []).append(read.contents[each.key])
+    for measure, contents in by_measure.items():
+        prepare_together(contents, measure)
+    for case, part in parts:
+        for each in part:
+            _judge(case, each, rules.of(each.index), rules, read, scheme)
+
+
+def _judge(case: _Case, each: NearDup, rule: PairRule, rules: Rules, read: Read, scheme: Scheme) -> None:
+    if rule.is_by_distance_alone:
+        case.kept.append(each)
+        return
+    mine, other = case.asked.content(rule), read.contents.get(each.key)
+    if other is None:
+        case.kept.append(replace(each, unverified=str(read.missing[each.key])))
+        return
+    found = compare_contents(mine, other, rule)
+    if found.are_neighbours:
+        score = found.similarity or Score(0.0)
+        kept = each if rule.similarity is None else replace(each, similarity=score.similarity)
+        case.kept.append(replace(kept, containment=score.containment))
+    elif found.unread is not None:
+        whose = "the document asked for: " if found.unread is mine.unread else ""
+        case.kept.append(replace(each, unverified=f"{whose}{found.unread}"))
+    elif found.because == "texts" and _was_changed(each, rules, read, scheme):
+        case.kept.append(replace(each, unverified=str(NoText("changed"))))
+    elif len(case.rejected) < REJECTED:
+        case.rejected.append(_rejected(case, each, rule, found, read, scheme))
+
+
+def _was_changed(each: NearDup, rules: Rules, read: Read, scheme: Scheme) -> bool:
+    """Return whether the text is not that of the fingerprint: changed, redacted or cut since."""
+    # Without the fingerprints of other fields, nothing says whether a text was changed.
+    text = read.texts.get(each.key) if rules.is_recorded_text else None
+    return text is not None and compute_fingerprint(text, scheme=scheme) != each.fingerprint
+
+
+def _rejected(case: _Case, each: NearDup, rule: PairRule, found: Comparison, read: Read, scheme: Scheme) -> Rejected:
+    if found.because != "texts":
+        return Rejected(each, found.because, rule)
+    mine, other = case.asked.content(rule), read.contents[each.key]
+    # Below the bound a similarity need not have been exact.
+    exact = rule.measure.compare(mine.prepared(rule.measure), other.prepared(rule.measure)).similarity
+    text, its = case.asked.text, read.texts.get(each.key)
+    preset = None
+    if not case.kept and text is not None and its is not None and max(len(text), len(its)) <= _TRIED:
+        preset = _preset_for(each.distance, text, its, scheme)
+    return Rejected(replace(each, similarity=exact), "texts", rule, preset)
+
+
+def _preset_for(distance: int, first: str, second: str, scheme: Scheme) -> str | None:
+    """Return the first preset that accepts two texts of so many bits; ``None`` if none does."""
+    for preset in PRESETS.values():
+        if distance <= preset.max_distance and get_scheme(preset.scheme) == scheme:
+            measure = TextMeasure(preset.measure, preset.unit)
+            if (
+                measure.compare(*measure.prepare([first, second]), bound=preset.similarity).similarity
+                >= preset.similarity
+            ):
+                return preset.name
+    return None

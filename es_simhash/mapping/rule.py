@@ -1,0 +1,421 @@
+"""
+The rule of an index, as its ``_meta`` records it so that all who look something up or write agree: plain values.
+
+What makes two documents near-duplicates is a :class:`PairRule`; a :class:`Grouping` also says how they are grouped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from math import inf
+from typing import Any, Literal, TypeAlias, get_args
+
+from es_simhash.arguments import check_choice, check_field, check_sendable
+from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
+from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
+from es_simhash.texts.measures import DEFAULT_PRESET, WORD_SHINGLES, Measure, TextMeasure, Unit, check_bound
+
+BY_ID = "id"
+LONGEST = "longest"
+OTHERS = "*"
+Canonical: TypeAlias = str | Sequence[str]
+"""What a caller gives: one key, or a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """
+    One key of a canonical order.
+    *kind*: ``"preference"`` compares values of a keyword field, ``"field"`` a date or number. *values* has the
+    preferred one first; ``"*"`` stands for all that are not named.
+    """
+
+    kind: Literal["id", "longest", "preference", "field"]
+    field: str = ""
+    is_descending: bool = False
+    values: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Which document stays by this key, for people."""
+        match self.kind:
+            case "id":
+                return "the smallest id"
+            case "longest":
+                return "the longest text"
+            case "preference":
+                return (
+                    f"by {self.field}, {' before '.join('others' if each == OTHERS else each for each in self.values)}"
+                )
+        return f"the {'latest' if self.is_descending else 'earliest'} by {self.field}"
+
+    def rank(self, values: Iterable[Any]) -> tuple[float, float]:
+        """
+        Return the rank of a document, and what a double leaves out of it: smallest is preferred, no value is last.
+        Dates are in milliseconds; the nanoseconds of one, and the last digits of a long number, need the second part.
+        """
+        if self.kind == "preference":
+            return float(min(map(self._place, values), default=inf)), 0.0
+        numbers = sorted(map(Decimal, values))
+        if not numbers:
+            return inf, 0.0
+        best = numbers[-1].copy_negate() if self.is_descending else numbers[0]
+        return float(best), float(best - Decimal(float(best)))
+
+    def _place(self, value: str) -> int:
+        for each in (value, OTHERS):
+            if each in self.values:
+                return self.values.index(each)
+        return len(self.values)
+
+
+def parse_key(text: str) -> OrderKey:
+    """
+    Return the key that *text* names.
+
+    >>> parse_key("source:xinhua>reuters>*").values
+    ('xinhua', 'reuters', '*')
+    >>> parse_key("-views").is_descending
+    True
+    """
+    if not isinstance(text, str):
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(text).__name__}")
+    if text in (BY_ID, LONGEST):
+        return OrderKey("id" if text == BY_ID else "longest")
+    if ":" in text:
+        field, _, listed = text.partition(":")
+        values = tuple(listed.split(">"))
+        if not field or field.startswith("-") or not all(values) or len(set(values)) < len(values):
+            raise InvalidInputError(
+                f"canonical {shorten(text)} is no preference: give FIELD:VALUE>VALUE>*, each value once"
+            )
+        check_sendable("canonical", text)
+        check_field("canonical", field)
+        return OrderKey("preference", field, values=values)
+    field = text.removeprefix("-")
+    if not field:
+        raise InvalidInputError(
+            "canonical names no order: give 'id', 'longest', a field, '-field' or 'field:value>value>*'"
+        )
+    check_field("canonical", field)
+    return OrderKey("field", field, is_descending=text.startswith("-"))
+
+
+def check_order(canonical: Canonical) -> tuple[str, ...]:
+    """Return the keys of *canonical* as recorded, without a last ``"id"``: the id always decides last."""
+    if not isinstance(canonical, (str, list, tuple)):
+        raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
+    keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
+    parsed = [parse_key(each) for each in keys]
+    if not keys:
+        raise InvalidInputError("canonical names no order: give 'id', 'longest' or a field")
+    subjects = [(each.kind, each.field) for each in parsed]
+    if len(set(subjects)) < len(subjects):
+        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key twice: name each once")
+    if BY_ID in keys[:-1]:
+        raise InvalidInputError(f"canonical {shorten(list(keys))} names a key after 'id': no two ids are equal")
+    return keys[:-1] if len(keys) > 1 and keys[-1] == BY_ID else keys
+
+
+# Largest first: a span is written in the largest unit that divides it.
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_SPAN = re.compile(r"([0-9]{1,15})(d|h|m|s|ms)")
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A date field, and the largest difference of dates between neighbours, inclusive."""
+
+    field: str
+    milliseconds: int
+
+    @property
+    def span(self) -> str:
+        """The difference as text, such as ``7d``."""
+        unit = next(unit for unit, size in _UNITS.items() if self.milliseconds % size == 0)
+        return f"{self.milliseconds // _UNITS[unit]}{unit}"
+
+    def __str__(self) -> str:
+        return f"{self.field}:{self.span}"
+
+
+def parse_within(value: Within | Sequence[str]) -> Within:
+    """
+    Return field and span of a pair such as ``("published", "7d")``, with the units d, h, m, s and ms.
+
+    >>> parse_within(("published", "168h")).span
+    '7d'
+    """
+    if isinstance(value, Within):
+        return value
+    pair: Any = value
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+        raise WrongTypeError(f'within must be a pair such as ("published", "7d"), not {shorten(value)}')
+    field, span = pair
+    match = _SPAN.fullmatch(span)
+    if not field or match is None:
+        raise InvalidInputError(
+            f"within {shorten(list(pair))} cannot be used: give a date field and a span, such as 7d, 12h or 30m"
+        )
+    return Within(check_field("within", field), int(match[1]) * _UNITS[match[2]])
+
+
+RULE_WORDS = {
+    "rule_bit": "within {bits} bit",
+    "rule_bits": "within {bits} bits",
+    "rule_no_texts": "texts not compared",
+    "rule_texts": "at least {share} % {of_what} are the same",
+    "rule_numbers": "the same numbers",
+    "rule_per": "the same {field}",
+    "rule_within": "at most {span} apart by {field}",
+    "rule_groups": "{rule} groups",
+    "rule_order": "stays: {order}",
+    **{f"rule_{each}_{unit}": TextMeasure(each, unit).of_what for each in get_args(Measure) for unit in get_args(Unit)},
+}
+"""How a rule is said in English; a page in another language has its own words for the same keys."""
+
+
+def _in_english(key: str, **values: object) -> str:
+    return RULE_WORDS[key].format(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRule:
+    """
+    What makes two documents near-duplicates.
+    Their distance is at most *max_distance* and, where these are given, both present texts were read and have at least
+    *similarity* by *measure*, both have the same value of *per*, and both have dates *within* a span.
+    """
+
+    max_distance: int = DEFAULT_MAX_DISTANCE
+    similarity: float | None = None
+    measure: TextMeasure = WORD_SHINGLES
+    per: str | None = None
+    within: Within | None = None
+
+    def __post_init__(self) -> None:
+        check_max_distance(self.max_distance)
+        if self.similarity is None:
+            object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal rules are equal
+
+    @property
+    def is_by_distance_alone(self) -> bool:
+        """Whether nothing but the distance decides which documents are neighbours."""
+        return self.similarity is None and self.per is None and self.within is None
+
+    @property
+    def words(self) -> str:
+        """
+        The rule for people, as every command, page and message says it.
+        >>> PairRule(12, 0.8).words
+        'within 12 bits, at least 80 % of the 12-letter shingles are the same'
+        """
+        return ", ".join(self.parts())
+
+    def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
+        """Return the parts of :attr:`words`, each a key of ``RULE_WORDS`` as *say* words it."""
+        parts = [say("rule_bit" if self.max_distance == 1 else "rule_bits", bits=self.max_distance)]
+        if self.similarity is None:
+            parts.append(say("rule_no_texts"))
+        else:
+            of_what = say(f"rule_{self.measure.measure}_{self.measure.unit}")
+            parts.append(say("rule_texts", share=f"{100 * self.similarity:g}", of_what=of_what))
+            parts += [say("rule_numbers")] if self.measure.numbers == "same" else []
+        if self.per is not None:
+            parts.append(say("rule_per", field=self.per))
+        if self.within is not None:
+            parts.append(say("rule_within", span=self.within.span, field=self.within.field))
+        return parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain JSON values for ``_meta``."""
+        is_usual = self.measure == WORD_SHINGLES
+        # A similarity of another measure than the usual one is an object.
+        return {
+            "max_distance": self.max_distance,
+            "similarity": self.similarity if is_usual else {"at_least": self.similarity, **self.measure.to_dict()},
+            **({} if self.per is None else {"per": self.per}),
+            **({} if self.within is None else {"within": [self.within.field, self.within.span]}),
+        }
+
+
+Rule = Literal["star", "connected"]
+RULES: tuple[str, ...] = get_args(Rule)
+GROUPING_KEY = "grouping"
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """
+    How the documents of an index are grouped.
+    Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
+    texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
+    *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under ``"connected"`` chains
+    count. *order*: keys for :func:`~es_simhash.groups.rule.parse_key` that choose the canonical; the id decides last.
+    """
+
+    rule: Rule = "star"
+    max_distance: int = DEFAULT_MAX_DISTANCE
+    order: tuple[str, ...] = (BY_ID,)
+    similarity: float | None = None
+    per: str | None = None
+    within: Within | None = None
+    measure: TextMeasure = WORD_SHINGLES
+
+    def __post_init__(self) -> None:
+        check_choice("rule", self.rule, RULES)
+        check_max_distance(self.max_distance)
+        object.__setattr__(self, "order", check_order(self.order))
+        if self.similarity is not None:
+            object.__setattr__(self, "similarity", check_bound("verify", self.similarity))
+        else:
+            object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal groupings are equal
+        if self.per is not None:
+            check_field("per", self.per)
+        if self.within is not None:
+            object.__setattr__(self, "within", parse_within(self.within))
+
+    def __str__(self) -> str:
+        return "; ".join(self.parts())
+
+    def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
+        """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
+        stays = ", then ".join(parse_key(each).words for each in self.order)
+        words = ", ".join(self.pair_rule.parts(say))
+        return [words, say("rule_order", order=stays), say("rule_groups", rule=self.rule)]
+
+    @property
+    def pair_rule(self) -> PairRule:
+        """What makes two of its documents neighbours."""
+        return PairRule(self.max_distance, self.similarity, self.measure, self.per, self.within)
+
+    @property
+    def keys(self) -> tuple[OrderKey, ...]:
+        """The keys of the order that compare something else than the id."""
+        return tuple(parse_key(each) for each in self.order if each != BY_ID)
+
+    @property
+    def is_by_distance_alone(self) -> bool:
+        return self.pair_rule.is_by_distance_alone
+
+    def by(self, rule: PairRule) -> Grouping:
+        """Return this grouping with *rule* for what makes two documents neighbours."""
+        values: dict[str, Any] = {each.name: getattr(rule, each.name) for each in fields(PairRule)}
+        return replace(self, **values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain JSON values for ``_meta``."""
+        return {"rule": self.rule, "canonical": list(self.order), **self.pair_rule.to_dict()}
+
+    @classmethod
+    def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
+        """Return what :meth:`to_dict` wrote; earlier versions wrote no ``similarity``: by distance alone."""
+        try:
+            similarity, measure = recorded.get("similarity"), WORD_SHINGLES
+            if isinstance(similarity, Mapping):
+                similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
+            return cls(
+                recorded["rule"],
+                recorded["max_distance"],
+                recorded["canonical"],
+                similarity,
+                recorded.get("per"),
+                recorded.get("within"),
+                measure,
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise MappingError(
+                f"the grouping recorded in the mapping, {shorten(recorded)}, cannot be read ({error}): "
+                "it was written by another version of this library"
+            ) from error
+
+    @classmethod
+    def read(cls, settings: IndexSettings) -> Grouping | None:
+        """Return the grouping that *settings* of an index record; ``None`` where it was never grouped."""
+        recorded = (settings.extra or {}).get(GROUPING_KEY)
+        return None if recorded is None else cls.from_dict(recorded)
+
+    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**(extra or {}), GROUPING_KEY: self.to_dict()}
+
+
+_CHANGE_KEY = "regrouping"
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouping:
+    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
+
+    old: Grouping | None
+    new: Grouping
+
+    def __str__(self) -> str:
+        return f"from {self.old or 'no grouping'} to {self.new}"
+
+    @classmethod
+    def read(cls, settings: IndexSettings) -> Regrouping | None:
+        """Return the change that *settings* of an index record; ``None`` where none has begun."""
+        recorded = (settings.extra or {}).get(_CHANGE_KEY)
+        if recorded is None:
+            return None
+        try:
+            old, new = recorded["from"], recorded["to"]
+        except (KeyError, TypeError) as error:
+            raise MappingError(
+                f"the change of grouping recorded in the mapping, {shorten(recorded)}, cannot be read: it was written "
+                "by another version of this library"
+            ) from error
+        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
+
+    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**(extra or {}), _CHANGE_KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
+
+    def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return *extra* with the new grouping in place of the old one, and without this change."""
+        rest = {key: value for key, value in (extra or {}).items() if key != _CHANGE_KEY}
+        return self.new.put(rest)
+
+
+def target_of(settings: IndexSettings) -> Grouping | None:
+    """Return the grouping that the documents of an index have, or will have once a change that has begun is done."""
+    regrouping = Regrouping.read(settings)
+    return Grouping.read(settings) if regrouping is None else regrouping.new
+
+
+def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return *extra* without a grouping and without a change of one."""
+    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _CHANGE_KEY)}
+
+
+def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> PairRule:
+    """
+    Return what counts where no grouping is recorded: the one default, with the distance that is recorded.
+    Texts that nobody can read are not compared: *has_texts*, by default whether *settings* name their fields.
+    """
+    if not (bool(settings.text_fields) if has_texts is None else has_texts):
+        return PairRule(DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance)
+    usual = DEFAULT_PRESET
+    distance = usual.max_distance if settings.max_distance is None else settings.max_distance
+    return PairRule(distance, usual.similarity, TextMeasure(usual.measure, usual.unit))
+
+
+def rule_of(settings: IndexSettings) -> PairRule:
+    """Return what makes two documents of an index with *settings* near-duplicates: its record, else the default."""
+    grouping = target_of(settings)
+    return default_rule(settings) if grouping is None else grouping.pair_rule
+
+
+def what_it_misses(rule: PairRule) -> str:
+    """Return what *rule*, where it is narrower than the default, leaves apart that the default finds; else nothing."""
+    usual = DEFAULT_PRESET
+    is_stricter = rule.measure == WORD_SHINGLES and (rule.similarity or 0.0) > usual.similarity
+    if rule.max_distance >= usual.max_distance and not is_stricter:
+        return ""
+    default = PairRule(usual.max_distance, usual.similarity)
+    return (
+        f"it is narrower than the default ({default.words}), and misses reposts: an agency's line added is 5 bits, "
+        "another weekday 6, a sentence more 9"
+    )

@@ -1,0 +1,240 @@
+"""Promise 5, on real servers: every way to ask gives what the recorded rule says, compared with slow, obvious code."""
+
+import asyncio
+import json
+import random
+from itertools import combinations
+
+import pytest
+
+from es_simhash import Preset, Verification, distinct_texts, fingerprint
+from es_simhash.cli.agent_tools import Reader
+from es_simhash.cli.options import Target
+from es_simhash.connection import Login, Server
+from es_simhash.mapping.rule import PairRule, parse_within
+from es_simhash.texts.measures import TextMeasure
+from tests.reference import distance
+from tests.servers.support import ONE_SHARD, put, texts
+
+MAPPINGS = {"properties": {"source": {"type": "keyword"}, "published": {"type": "date"}}}
+MEASURES = [("jaccard", "words"), ("containment", "words"), ("jaccard", "characters"), ("edit", "characters")]
+
+
+def edited(chance, text):
+    """Return *text* after so many edits that some rules accept it, and others do not."""
+    words = text.split()
+    for _ in range(chance.randrange(5)):
+        place = chance.randrange(len(words))
+        words[place : place + chance.randrange(3)] = chance.choices(["north", "tram", "mayor", "1999", "(Agency)"], k=1)
+    return " ".join(words)
+
+
+def make_documents(chance, prefix):
+    """Return documents of a few texts, most of them copies, some without a value of a field."""
+    found = {}
+    for number in range(24):
+        document = {"body": edited(chance, chance.choice(BASES))}
+        if chance.random() < 0.9:
+            document["source"] = chance.choice("xy")
+        if chance.random() < 0.9:
+            document["published"] = f"2026-03-{chance.randint(1, 9):02d}T00:00:00Z"
+        found[f"{prefix}{number:02d}"] = document
+    return found
+
+
+BASES = texts(3, seed=5)
+
+
+def make_rule(chance):
+    """Return a rule, and the arguments of ``reconcile`` that record it."""
+    measure, unit = chance.choice(MEASURES)
+    rule = PairRule(
+        chance.choice([4, 8, 12, 16]),
+        chance.choice([None, 0.4, 0.6, 0.8, 0.95]),
+        TextMeasure(measure, unit),
+        chance.choice([None, None, "source"]),
+        chance.choice([None, None, parse_within(("published", "3d"))]),
+    )
+
+    verify = False if rule.similarity is None else Verification(rule.similarity, measure=measure, unit=unit)
+    how = {"max_distance": rule.max_distance, "verify": verify, "per": rule.per or False}
+    return rule, how | {"within": False if rule.within is None else ("published", rule.within.span)}
+
+
+def accepts(rule, first, second, *, is_text=False):
+    """Return whether *rule* accepts two documents; *is_text*: the first is a text, without values."""
+    if distance(fingerprint(first["body"]), fingerprint(second["body"])) > rule.max_distance:
+        return False
+    if rule.similarity is not None:
+        score = rule.measure.compare(*rule.measure.prepare([first["body"], second["body"]]))
+        if score.similarity < rule.similarity:
+            return False
+    if is_text:
+        return True
+    if rule.per and (first.get("source") is None or first.get("source") != second.get("source")):
+        return False
+    days = [int(each["published"][8:10]) if "published" in each else None for each in (first, second)]
+    return not rule.within or (None not in days and abs(days[0] - days[1]) <= 3)
+
+
+@pytest.fixture
+def estate(server, index, simhash):
+    """Return a function that makes indices with documents and rules, and returns all of these."""
+
+    def make(chance, number):
+        rules, held = {}, {}
+        for position in range(number):
+            name = f"{index}-{position}"
+            simhash.create_index(name, text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
+            documents = make_documents(chance, f"{position}-")
+            list(simhash.ingest(name, [{"_id": id_, **each} for id_, each in documents.items()], on_duplicate=None))
+            server.request("POST", f"/{name}/_refresh")
+            rules[name], how = make_rule(chance)
+            grouping = chance.choice(["star", "connected"])
+            simhash.reconcile(name, rule=grouping, **how)
+            held |= {(name, id_): each for id_, each in documents.items()}
+        return f"{index}-*", rules, held
+
+    return make
+
+
+def ids(found):
+    return sorted((each.index, each.id) for each in found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
+    """By text, document, many, stream, from memory, pairs, command line, agents; indices with their own rules."""
+    chance = random.Random(seed)
+    name, rules, held = estate(chance, 1 + seed % 2)
+    key, document = chance.choice(list(held.items()))
+
+    def near(asked, *, is_text):
+        return sorted(other for other, each in held.items() if accepts(rules[other[0]], asked, each, is_text=is_text))
+
+    by_text = near(document, is_text=True)
+    whole = simhash.find_near_dups(name, document["body"])
+    assert ids(whole) == by_text
+    assert whole.rule.origin == "recorded"
+    [*many] = simhash.find_near_dups_many(name, [document["body"]])
+    [*from_memory] = simhash.find_near_dups_many(name, [document["body"]], lookups="memory")
+    assert [ids(each) for each in (*many, *from_memory)] == [by_text, by_text]
+    assert ids(simhash.stream_near_dups(name, document["body"])) == by_text
+    first = simhash.find_near_dups(name, document["body"], size=2)
+    assert {each.distance for each in first} == set(sorted(each.distance for each in whole)[:2])
+    by_document = [each for each in near(document, is_text=False) if each != key]
+    assert ids(simhash.find_near_dups_of(name, key[1])) == by_document
+    shown = json.loads(run("find", name, "--id", key[1], "--json").stdout)
+    assert sorted((each["index"], each["id"]) for each in shown["near_dups"]) == by_document
+    piped = json.loads(run("find", name, "--json", "-", stdin=document["body"]).stdout)
+    assert sorted((each["index"], each["id"]) for each in piped["near_dups"]) == by_text
+    assert piped["rule"]["max_distance"] == shown["rule"]["max_distance"] == whole.rule.max_distance
+    reader = Reader(Target(Server(server.url, "auto"), "simhash", None), Login())
+
+    async def agents():
+        try:
+            return await reader.call("find_of", {"index": name, "id": key[1], "limit": 50})
+        finally:
+            await reader.close()
+
+    told = asyncio.run(agents())
+    assert sorted((each["index"], each["id"]) for each in told["near_dups"]) == by_document
+    expected = sorted(
+        tuple(sorted(pair))
+        for pair in combinations(held, 2)
+        if any(accepts(rules[one[0]], *(held[each] for each in pair)) for one in pair)
+    )
+    paired = simhash.pairs(name)
+    assert sorted(tuple(sorted([(each.index, each.id), (each.other_index, each.other_id)])) for each in paired) == (
+        expected
+    )
+    by_bits = simhash.find_near_dups(name, document["body"], max_distance=16)
+    bits = fingerprint(document["body"])
+    assert ids(by_bits) == sorted(
+        other for other, each in held.items() if distance(bits, fingerprint(each["body"])) <= 16
+    )
+
+
+@pytest.mark.parametrize("seed", range(10, 13))
+def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
+    """Each member is a neighbour; a document is skipped where a lookup of it finds one; the filters keep the rest."""
+    chance = random.Random(seed)
+    _, rules, held = estate(chance, 1)
+    [(concrete, rule)] = rules.items()
+    grouping = simhash.check(concrete)[0].grouping["rule"]
+    grouped = set()
+    for group in simhash.groups(concrete):
+        members = [held[concrete, each.id] for each in group.members]
+        grouped.update(each.id for each in group.members)
+        for position, each in enumerate(members[1:], 1):
+            others = members[:1] if grouping == "star" else members[:position] + members[position + 1 :]
+            assert any(accepts(rule, each, other) for other in others)
+    alone = [each for (_, id_), each in held.items() if id_ not in grouped]
+    assert not any(accepts(rule, *pair) for pair in combinations(alone, 2))
+    if grouping == "connected":
+        new = {
+            f"n{number}": {**chance.choice(list(held.values())), "body": edited(chance, BASES[0])}
+            for number in range(6)
+        }
+        for id_, each in new.items():
+            neighbours = [other for other in held.values() if accepts(rule, each, other)]
+            [report] = simhash.ingest(concrete, [{"_id": id_, **each}], on_duplicate="skip")
+            assert (report.action == "skipped") == bool(neighbours)
+            if report.action != "skipped":
+                held[concrete, id_] = each
+                server.request("POST", f"/{concrete}/_refresh")
+    if rule.similarity is not None:
+        own = Preset(
+            "own", "shingles-2", rule.max_distance, rule.similarity, "", rule.measure.measure, rule.measure.unit
+        )
+        bodies = [each["body"] for each in held.values()]
+        kept = [bodies[each] for each in distinct_texts(bodies, preset=own).kept]
+        assert not any(accepts(rule, {"body": a}, {"body": b}, is_text=True) for a, b in combinations(kept, 2))
+
+
+def test_what_cannot_be_read_is_kept_and_decides_nothing(server, index, simhash):
+    """A text that is gone from _source: found and marked by every lookup, in no group, and no reason to skip."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text = BASES[0]
+    list(simhash.ingest(index, [{"_id": "a", "body": text}]))
+    hidden = server.request("GET", f"/{index}/_source/a")
+    del hidden["body"]
+    put(server, index, [{"_id": "b", **hidden}])
+    found = simhash.find_near_dups(index, text)
+    assert [(each.id, each.similarity, each.unverified is None) for each in found] == [
+        ("a", 1.0, True),
+        ("b", None, False),
+    ]
+    assert [each.unverified is None for each in simhash.stream_near_dups(index, text)].count(False) == 1
+    assert [(each.id, each.unverified is None) for each in simhash.find_near_dups_of(index, "a")] == [("b", False)]
+    [pair] = simhash.pairs(index)
+    assert (pair.similarity, pair.unverified) == (None, "a text could not be read")
+    assert simhash.reconcile(index).duplicates == 0
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    [report] = simhash.ingest(index, [{"_id": "c", "body": text}], on_duplicate="skip")
+    assert report.action == "written"
+
+
+def test_one_default_finds_reposts(run, index, tmp_path):
+    """README's first command for a new index: an agency's line, a weekday, a word before, and two of these."""
+    article = (
+        "The council approved the new bridge over the river on Tuesday after a long debate about its cost and height. "
+        "Work begins in March and takes two years, the mayor said, and the ferry goes on until the first cars cross. "
+        "Shop owners by the harbour fear for their customers, while the bus company plans a line to the other bank. "
+        "The city pays a third of the sum, the state the rest, and a toll was ruled out by all of the parties."
+    )
+    copies = [
+        f"{article} (Agency)",
+        article.replace("Tuesday", "Wednesday"),
+        f"BREAKING: {article}",
+        f"BREAKING: {article} (Agency)",
+        f"{article} Tickets for the ferry cost two euros.",
+    ]
+    path = tmp_path / "posts.jsonl"
+    path.write_text(
+        "".join(json.dumps({"_id": str(n), "body": text}) + "\n" for n, text in enumerate([article, *copies]))
+    )
+    done = run("ingest", index, path, "--create", "--text-field", "body", "--on-duplicate", "skip")
+    assert done.exit_code == 0, done.output
+    assert "1 document written" in done.stdout
+    assert "within 12 bits, at least 80 % of the 12-letter shingles are the same" in done.stderr
