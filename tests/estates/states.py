@@ -47,7 +47,7 @@ class States(Surroundings):
         method=st.sampled_from(tuple(OPERATIONS)),
     )
     def work_on_a_blocked_index(self, who, where, block, method) -> None:
-        """Nothing changes, and an operation that has something to write says so."""
+        """Nothing changes, and an ingest says that it was refused."""
         if not self.mappings(where):
             return
         before = {each.place: each.raw for each in self.look()}
