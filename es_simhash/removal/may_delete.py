@@ -23,6 +23,7 @@ from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_he
 from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.record import Record
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval, Reason
+from es_simhash.texts.differences import Prepared, difference_of, prepare_text
 from es_simhash.texts.measures import WORD_SHINGLES, Score
 from es_simhash.transport.protocol import Key
 
@@ -86,7 +87,7 @@ class Comparer:
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
         """
         Return for each candidate its line of the plan, or why it is left out.
-        Not more than two texts are prepared at a time: one may take 40 times its memory. A canonical is prepared once
+        Not more than two texts are prepared at a time: one may take 60 times its memory. A canonical is prepared once
         if its candidates stand together. *items* has the multi-get item of each document.
         """
         rows = {each.key: each for pair in candidates for each in pair[:2]}
@@ -97,13 +98,19 @@ class Comparer:
             judged += [self._judge(read[each.key], read[key], bits, prepared) for each, _, bits in pairs]
         return judged
 
-    def _prepare(self, document: _Read | LeftOut) -> Any:
-        """Return the text of *document*, prepared; ``None`` if there is nothing to compare."""
+    def _prepare(self, document: _Read | LeftOut) -> tuple[Any, Prepared] | None:
+        """Return the text of *document*, prepared for both comparisons; ``None`` if there is nothing to compare."""
         if self.bound is None or not isinstance(document, _Read) or document.text is None:
             return None
-        return self.measure.prepare([document.text])[0]
+        return self.measure.prepare([document.text])[0], prepare_text(document.text)
 
-    def _judge(self, document: _Read | LeftOut, canonical: _Read | LeftOut, distance: int, prepared: Any) -> Judged:
+    def _judge(
+        self,
+        document: _Read | LeftOut,
+        canonical: _Read | LeftOut,
+        distance: int,
+        prepared: tuple[Any, Prepared] | None,
+    ) -> Judged:
         """Return the line of *document*; *prepared* is the text of *canonical*, prepared."""
         if not isinstance(document, _Read):
             return document
@@ -114,10 +121,12 @@ class Comparer:
         first = self._prepare(document)
         if first is None or prepared is None:
             return "unreadable"
-        similarity = self.measure.compare(first, prepared, bound=self.bound).similarity
+        similarity = self.measure.compare(first[0], prepared[0], bound=self.bound).similarity
         if similarity < self.bound:
             return "not_similar"
-        return PlannedRemoval(document.planned, canonical.planned, distance, similarity, self.reason)
+        difference = difference_of(first[1], prepared[1])
+        planned = document.planned, canonical.planned
+        return PlannedRemoval(*planned, distance, similarity, self.reason, difference=difference)
 
     def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
         if "error" in item:

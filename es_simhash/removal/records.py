@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from es_simhash.record import Record
+from es_simhash.texts.differences import DIFFERENCES, Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class PlannedRemoval:
     *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
     alone; with the reason ``"contained"`` it is the share of the duplicate's shingles that stand in the other document.
     *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None`` without such a
-    field.
+    field. *difference*: what the duplicate's text is to the other; ``None`` where texts were not compared.
     """
 
     document: PlannedDocument
@@ -88,6 +89,7 @@ class PlannedRemoval:
     similarity: float | None
     reason: Reason = "similarity"
     protected: tuple[str, ...] | None = None
+    difference: Difference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain JSON values."""
@@ -100,6 +102,7 @@ class PlannedRemoval:
             "similarity": self.similarity,
             "reason": self.reason,
             **({} if self.protected is None else {"protected": list(self.protected)}),
+            **({} if self.difference is None else {"difference": self.difference}),
             **fields,
         }
 
@@ -111,6 +114,9 @@ class PlannedRemoval:
             raise ValueError(f"'reason' is none of {', '.join(REASONS)}")
         similarity = take(plain, "similarity", float, int, type(None))
         protected = take(plain, "protected", list, type(None))
+        difference = take(plain, "difference", str, type(None))
+        if difference not in (None, *DIFFERENCES):
+            raise ValueError(f"'difference' is none of {', '.join(DIFFERENCES)}")
         document = PlannedDocument.from_dict(plain)
         canonical = PlannedDocument.from_dict(take(plain, "canonical", dict))
         if document.key == canonical.key:
@@ -122,6 +128,7 @@ class PlannedRemoval:
             None if similarity is None else float(similarity),
             reason,
             None if protected is None else tuple(map(str, protected)),
+            difference,
         )
 
 

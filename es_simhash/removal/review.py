@@ -16,6 +16,7 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.tables.tabular import cut, percent
+from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def percent_similar(similarity: float | None) -> str:
 
 
 def relation(removal: PlannedRemoval) -> str:
-    """Return what the document that stays is to the one that goes."""
-    if removal.reason == "contained":
-        return "contains it"
-    return f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
+    """Return what the document that stays is to the one that goes, and how the text of the latter differs."""
+    apart = f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
+    said = "contains it" if removal.reason == "contained" else apart
+    return said if removal.difference is None else f"{said}, {SAID[removal.difference]}"
 
 
 # The marks have the meaning of the colours of the page.
@@ -56,6 +57,10 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
     yield f"{total.removals:,}{of} documents would go; {summary.canonicals:,} stay for them"
     for name, text in said.items():
         yield f"  {name}: {text}"
+    for name, number in summary.differing.items():
+        yield f"  in {number:,} of {total.removals:,} the field {name} differs from that of what stays"
+    kinds = [(SAID[kind], f"{summary.differences[kind]:,}") for kind in DIFFERENCES if kind in summary.differences]
+    yield from _table("by how the text that goes differs from the one that stays", kinds)
     yield from _table("by similarity", [(band_name(band), f"{number:,}") for band, number in summary.bands.items()])
     yield from _table("by index", map(_row, summary.indices))
     for name, shares in summary.fields.items():
@@ -290,7 +295,8 @@ class Summary:
     The numbers of a plan; tuples have most removals first.
     *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*: index and
     id of the documents that stand for most removals, with the number. *canonicals*: how many different documents stay.
-    *lowest*: the smallest similarity; ``None`` if no texts were compared.
+    *lowest*: the smallest similarity; ``None`` if no texts were compared. *differences*: removals by how the texts
+    differ. *differing*: for each field with short values how many documents have another one than what stays.
     """
 
     total: Portion
@@ -300,6 +306,8 @@ class Summary:
     groups: tuple[tuple[str, str, int], ...]
     canonicals: int
     lowest: float | None
+    differences: Mapping[Difference, int]
+    differing: Mapping[str, int]
 
     @property
     def groups_shown(self) -> str:
@@ -316,6 +324,8 @@ class Summary:
             "groups": [{"index": index, "id": id_, "removals": number} for index, id_, number in self.groups],
             "canonicals": self.canonicals,
             "lowest": self.lowest,
+            "differences": dict(self.differences),
+            "differing": dict(self.differing),
         }
 
 
@@ -326,7 +336,18 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     groups: Counter[tuple[str, str]] = Counter()
     values = _Values(guards.protect)
     lowest: float | None = None
+    differences: Counter[Difference] = Counter()
+    differing: Counter[str] = Counter()
+    long: set[str] = set()
     for each in removals:
+        goes, stays = each.document.fields, each.canonical.fields
+        for name in goes.keys() | stays.keys():
+            one, other = field_text(goes.get(name)), field_text(stays.get(name))
+            if not (is_short(one) and is_short(other)):
+                long.add(name)
+            differing[name] += one != other
+        if each.difference is not None:
+            differences[each.difference] += 1
         indices[each.document.index] += 1
         bands[band_of(each.similarity)] += 1
         groups[each.canonical.index, each.canonical.id] += 1
@@ -346,6 +367,8 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
         tuple((index, id_, number) for (index, id_), number in groups.most_common(MOST_GROUPS) if number > 1),
         len(groups),
         lowest,
+        differences,
+        {name: number for name, number in sorted(differing.items()) if number and name not in long},
     )
 
 

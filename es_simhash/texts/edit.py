@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from es_simhash.hashing.characters import Places, letter_counts
+from es_simhash.hashing.characters import Codes, Places, letter_counts
 from es_simhash.texts.letters import compared_letters, text_batches
 from es_simhash.texts.shingles import Shingles, cut_units
+
+Units = TypeVar("Units", Codes, Shingles)
 
 
 def letters_of(texts: Sequence[str]) -> list[Shingles]:
@@ -108,7 +111,7 @@ def _sum_parts(
     """Return the edits of the parts between *cuts*, *long_part* of those that are not compared exactly."""
     total = start = other_start = 0
     for end, other_end in [*cuts, (first.size, second.size)]:
-        part, other = _trim(first[start:end], second[other_start:other_end])
+        part, other = trim_ends(first[start:end], second[other_start:other_end])
         if not part.size or not other.size:
             total += part.size + other.size
         else:
@@ -121,7 +124,7 @@ def _sum_parts(
     return total
 
 
-def _trim(first: Shingles, second: Shingles) -> tuple[Shingles, Shingles]:
+def trim_ends(first: Units, second: Units) -> tuple[Units, Units]:
     """Return what is left of two texts without what both begin and end with; nothing of it needs an edit."""
     for _ in range(2):
         size = min(first.size, second.size)
