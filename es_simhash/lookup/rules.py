@@ -117,8 +117,8 @@ def rules_for(
         grouping = target_of(own)
         rule = default_rule(own, has_texts=False if is_bits_alone else None) if grouping is None else grouping.pair_rule
         rule = options.put_on(rule)
-        if asker == "fingerprint" and rule.similarity is not None:
-            left_out.add("texts")
+        if asker == "fingerprint":
+            left_out.update([] if options.is_bits_alone else ["texts"])
             rule = replace(rule, similarity=None)
         if asker != "document":
             left_out.update(name for name in ("per", "within") if getattr(rule, name) is not None)
