@@ -19,6 +19,7 @@ from .errors import (
     SearchFailedError,
     SimHashError,
     WorkerError,
+    WritesRefusedError,
     WrongTypeError,
 )
 from .folding.page import DistinctHit, DistinctPage, Similar
@@ -134,6 +135,7 @@ __all__ = [
     "TextGroup",
     "Verification",
     "WorkerError",
+    "WritesRefusedError",
     "Written",
     "WrongTypeError",
     "block_terms",

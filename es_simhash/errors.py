@@ -11,6 +11,7 @@ The errors of es_simhash, and nothing else.
     ├── IncompleteSearchError       near-duplicates may be missing; it carries those that were found
     │   └── NoIndexError            no index matches a pattern
     ├── IncompleteWriteError        some documents were not written
+    ├── WritesRefusedError          a server takes no writes now, whichever the document
     ├── LeaseError                  another follower has the lease of an index, or it cannot be written
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
@@ -170,6 +171,24 @@ class IncompleteWriteError(SimHashError):
         super().__init__(message)
         self.changed = changed
         self.refused = refused
+
+
+class WritesRefusedError(SimHashError):
+    """
+    The server takes no writes now, whichever the document, so the work ended; the same call goes on later.
+
+    Attributes:
+        kind:
+            ``"busy"`` (for about a minute), ``"blocked"`` (the index is read-only, or a disk is full), ``"forbidden"``
+            (the login lacks a right, or sees only parts of documents) or ``"missing"`` (the index is closed, or gone).
+        index:
+            The index that was written to.
+    """
+
+    def __init__(self, message: str, *, kind: str = "", index: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.index = index
 
 
 class NoIndexError(IncompleteSearchError):

@@ -22,6 +22,13 @@ VERSION = 2
 _VERSION_1 = (b'{\n "format": "es-simhash-ingest"', b'{"es_simhash": "backfill"')
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x65735F73  # tells it from the databases of others, which are never opened
+# What sqlite3 says of the disk or the folder, and not of what is in the file.
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+}
 _TABLE = "CREATE TABLE entries (name TEXT UNIQUE, value CHECK (typeof(value) = iif(name IS NULL, 'blob', 'text')))"
 
 
@@ -54,6 +61,11 @@ class Journal:
             raise
         except (sqlite3.Error, ValueError, LookupError, RecursionError) as error:
             self.close()
+            if (failure := self._disk_failure(error)) is not None:
+                if not head:  # made here
+                    for each in ("", "-journal", "-wal", "-shm"):
+                        Path(f"{path}{each}").unlink(missing_ok=True)
+                raise failure from error
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 refusal = f"{path} is used by another run: wait for its end, or name another file"
             raise InvalidInputError(refusal) from error
@@ -107,7 +119,14 @@ class Journal:
         try:
             self._database.execute(statement, values)
         except sqlite3.Error as error:
-            raise OSError(errno.EIO, str(error), os.fspath(self._path)) from error
+            raise self._disk_failure(error) or OSError(errno.EIO, str(error), os.fspath(self._path)) from error
+
+    def _disk_failure(self, error: Exception) -> OSError | None:
+        """Return *error* as one of the system that names the file; ``None`` if it is not of the disk."""
+        number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if number is None:
+            return None
+        return OSError(number, os.strerror(number) if number == errno.ENOSPC else str(error), os.fspath(self._path))
 
     def _other_version(self, version: int) -> InvalidInputError:
         return InvalidInputError(

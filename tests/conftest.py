@@ -18,6 +18,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import zlib
 from pathlib import Path
@@ -176,3 +177,20 @@ def shared_texts():
             return [json.loads(line)["text"] for _, line in zip(range(count), lines)]
 
     return read
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 128 KiB of its own, and a function that fills it until so many bytes are free."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mounted, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a disk")
+
+    def fill(free=0):
+        left = os.statvfs(folder)
+        (folder / "rest").write_bytes(bytes(max(0, left.f_bavail * left.f_bsize - free)))
+
+    yield folder, fill
+    subprocess.run(["umount", str(folder)], check=True)

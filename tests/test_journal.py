@@ -1,5 +1,7 @@
 """The journal: what was written is there after a kill; whatever is no whole journal is refused and left as it is."""
 
+import contextlib
+import errno
 import gzip
 import os
 import shutil
@@ -199,3 +201,24 @@ def test_a_damaged_file_is_refused_or_works(path, data):
     assert journal.read_added().endswith(b"more")
     journal.close()
     assert read(path)["place"] == 3
+
+
+def fill_up(path):
+    with contextlib.closing(open_it(path)) as journal:
+        for _ in range(1_000):
+            journal.add(bytes(1024))
+
+
+@pytest.mark.parametrize("free", [0, 4096, 8192, 16384])
+def test_a_full_disk_is_named_and_nothing_stays_of_a_new_journal(small_disk, free):
+    """The file is not blamed; one that was there keeps what it held, and goes on when there is room."""
+    folder, fill = small_disk
+    open_it(folder / "old").close()
+    fill(free)
+    before = sorted(folder.iterdir())
+    with pytest.raises(OSError, match="No space left on device") as failure:
+        fill_up(folder / "new")
+    assert (failure.value.errno, failure.value.filename) == (errno.ENOSPC, str(folder / "new"))
+    assert free or sorted(folder.iterdir()) == before
+    (folder / "rest").unlink()
+    assert read(folder / "old") == {"place": [0]}

@@ -46,11 +46,11 @@ _CAUSES = {
     "Failed to resolve": "no such host",
     "Temporary failure in name resolution": "the name of the host cannot be resolved",
     "CERTIFICATE_VERIFY_FAILED": "nobody it trusts signed it, or it is for another host",
-    "WRONG_VERSION_NUMBER": "the server does not speak TLS",
     **dict.fromkeys(
         ("RemoteDisconnected", "BadStatusLine", "Connection aborted", "ServerDisconnected"),
         "what listens there closed the connection without an answer: it is no search server, or wants https://",
     ),
+    "IncompleteRead": "the connection ended in the middle of an answer",
 }
 
 
@@ -116,12 +116,20 @@ def _describe_client_error(error: BaseException, server: str, like: Sequence[str
     if "UnsupportedProductError" in names:
         return f"{server} is not an Elasticsearch: leave --product out, or pass --product opensearch"
     if names & {"TlsError", "SSLError"}:
+        if "WRONG_VERSION_NUMBER" in (cause := _cause(error)):
+            return f"{server} does not speak TLS: pass a URL that begins with http://, or check its port"
+        if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+            return f"{server} makes no TLS connection: {cause}; check the URL and its port"
         return (
             f"the TLS certificate of {server} could not be verified: {_cause(error)}; set ES_SIMHASH_CA_FILE to the "
             "certificate of its authority, or check whether the URL should begin with http://"
         )
     if "ConnectionTimeout" in names:
         return f"{server} did not answer in time: check whether it is overloaded, or pass a larger --timeout"
+    if "SerializationError" in names:
+        return f"{server} answers, but not as a search server does ({_cause(error)}): check the URL"
+    if status in (301, 302, 303, 307, 308):
+        return f"{server} sends to another address ({status}): pass that address by --url or ES_SIMHASH_URL"
     if status is None:
         return (
             f"cannot reach {server}: {_cause(error)}; start the server, or pass its address by --url or ES_SIMHASH_URL "

@@ -38,7 +38,7 @@ from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written
 from es_simhash.record import Record as Plain
 from es_simhash.transport.raw_json import read_json
-from es_simhash.writes.operations import to_operation
+from es_simhash.writes.operations import to_operation, writes_refused
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
@@ -343,6 +343,8 @@ class IngestRun:
         if each.position != self._actions.answered:
             return  # before an error reports may lack a document, and its line is the first to send again
         self._count_settled()
+        if self._saved is not None and each.hindrance is not None:
+            raise writes_refused(each.hindrance, each.index, each.reason)  # not done: a later run goes on here
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1
         if self._saved is not None and each.updated and self._saved.made(each.id):

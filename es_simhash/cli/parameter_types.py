@@ -13,7 +13,7 @@ import click
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import from_hex
-from es_simhash.removal.files import refuse_output
+from es_simhash.removal.files import open_text, refuse_output
 
 _THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _SIZES = {
@@ -100,10 +100,14 @@ class _Report(click.File):
                 refuse_output(value)
                 if ctx is not None and ctx.params.get("dry_run"):
                     refuse_in_dry_run(value)
+                file = open_text(value)
             except InvalidInputError as error:
                 self.fail(str(error), param, ctx)
-            except FileNotFoundError as error:
+            except OSError as error:
                 self.fail(f"{error.strerror}: {error.filename}", param, ctx)
+            if ctx is not None:
+                ctx.call_on_close(file.close)  # click would hide an error of what is written last
+            return file
         return super().convert(value, param, ctx)
 
 

@@ -30,8 +30,8 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key, noting, were
 from es_simhash.transport.retry_flow import now, refresh, text_body
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Failure, Outcome
-from es_simhash.writes.targets_flow import refuse_updates
+from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
+from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table, Texts
@@ -169,6 +169,8 @@ def reconcile(
         return Reconciled(0, 0, 0, 0)
     if not dry_run:
         yield from refuse_updates(index, resolved.mappings)
+    if regroup and not dry_run:
+        yield from refuse_masked(resolved.mappings)  # once a change is recorded, nobody else may use the groups
     grouping = yield from settle_grouping(
         context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )
@@ -300,6 +302,7 @@ class _Writer:
                 self.moved += 1
             else:
                 self.failures.append(outcome.to_failure())
+        refuse_hindered(outcomes)
 
     def _fields(self, place: int) -> dict[str, Any]:
         canonicals = self._groups.canonical[[place]]
@@ -370,6 +373,7 @@ def untag_stale(
                 removed += 1
             elif outcome.status not in (CONFLICT, MISSING):
                 failures.append(outcome.to_failure())
+            refuse_hindered([outcome])
     return removed, failures
 
 

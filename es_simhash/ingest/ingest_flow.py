@@ -32,7 +32,7 @@ from es_simhash.ingest.source_flow import (
     find_write_target,
 )
 from es_simhash.ingest.with_fingerprints import check_iterable
-from es_simhash.ingest.written import report
+from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.mapping.meta import IndexSettings
@@ -43,6 +43,7 @@ from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index, error_text
 from es_simhash.transport.retry_flow import check_shards, now
 from es_simhash.writes.bulk_flow import Bulk
+from es_simhash.writes.operations import writes_refused
 from es_simhash.writes.targets_flow import read_source_modes
 
 
@@ -253,7 +254,10 @@ class _Pipeline:
             reading = Compute(self.source.take, (due,)) if is_reading else None
             answers = yield from self._send(bulk, asked.calls if asked else (), reading)
             items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
-            yield Emit(*(report(item, prefix=self.context.prefix) for item in items))
+            reports = [report(item, prefix=self.context.prefix) for item in items]
+            yield Emit(*reports)
+            if self.saved is not None and failure is None:
+                failure = _hindrance(reports)
             if self.saved is not None and failure is None and batch.items:
                 last = batch.items[-1].position + 1
                 yield Compute(self.saved.save, (Position(line=last, lines=last),))
@@ -311,6 +315,14 @@ def _known(items: Sequence[Item]) -> list[Item]:
     # Of a skipped document nobody knows whether the one it was skipped for is there.
     known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
     return [item for item in known if item.withheld is None]
+
+
+def _hindrance(reports: Sequence[Written]) -> Exception | None:
+    """Return the error that ends a run with a checkpoint, which may not count as done what can be written later."""
+    for each in reports:
+        if each.hindrance is not None:
+            return writes_refused(each.hindrance, each.index or "", each.reason or "")
+    return None
 
 
 def _is_sent(item: Item) -> bool:

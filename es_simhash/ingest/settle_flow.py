@@ -27,11 +27,10 @@ from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Compute, Flow, Key, document_key
 from es_simhash.transport.retry_flow import now, refresh, retry
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
-from es_simhash.writes.operations import Operation, Outcome, Refusal
+from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
 
 BATCH = 500
 PAGE = 1_000
-UNDECIDED = 424
 
 
 class Settlement:

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.decide import Decision
 from es_simhash.ingest.item import Container, Item, has_fingerprint
-from es_simhash.writes.operations import Outcome
+from es_simhash.writes.operations import Hindrance, Outcome
 
-RefusedKind: TypeAlias = Literal["exists", "refused"]
+RefusedKind: TypeAlias = Literal["exists", "refused"] | Hindrance
 
 CONFLICT = 409
 UPDATED = 200
@@ -43,8 +43,9 @@ class Written:
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
         kind:
-            Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id) or
-            ``"refused"`` (for any other reason). ``None`` where it was not refused.
+            Why it was refused: ``"exists"`` (it was to be created, and a document with another content has its id),
+            ``"refused"`` (for another reason of its own), or what hinders every write now, as in ``kind`` of
+            ``WritesRefusedError``: the same document may be written later. ``None`` where it was not refused.
         similarity:
             How similar its text is to that of the document that *distance* is to (shingle Jaccard, 0 to 1); ``None``
             where the two texts were not compared, as under the rule ``connected`` where it is near another member of
@@ -72,6 +73,15 @@ class Written:
     contained_in: Container | None = None
     updated: bool = False
     replaced: str | None = None
+
+    @property
+    def hindrance(self) -> Hindrance | None:
+        """What hinders every write now, where the document was refused for that."""
+        match self.kind:
+            case None | "exists" | "refused":
+                return None
+            case hindrance:
+                return hindrance
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -152,4 +162,4 @@ def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:
     if outcome.is_same:
         return "unchanged", None
     is_taken = outcome.status == CONFLICT and item.operation is not None and item.operation.kind == "create"
-    return "refused", "exists" if is_taken else "refused"
+    return "refused", "exists" if is_taken else outcome.hindrance or "refused"

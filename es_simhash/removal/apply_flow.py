@@ -51,7 +51,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from es_simhash.arguments import FilePath, check_function, check_output
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.groups.settings_flow import is_taggable
 from es_simhash.mapping.context import Context
 from es_simhash.removal.archive_writer import ArchivedKeys, ArchiveWriter
@@ -84,7 +84,8 @@ from es_simhash.transport.protocol import (
     were,
 )
 from es_simhash.transport.retry_flow import ask, now, refresh
-from es_simhash.writes.targets_flow import refuse_updates
+from es_simhash.writes.operations import find_hindrance, writes_refused
+from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
 
 # How often a document is read, judged and deleted that others write between the read and the delete.
 ROUNDS = 6
@@ -123,11 +124,7 @@ def apply_removal(
     names = sorted(plan.header.index_uuids)
     uuids = yield from read_uuids(names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
-    mappings: dict[str, Mapping[str, Any]] = {}
-    if standing:
-        answer = yield Call("get_mapping", {"index": standing})
-        mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
-        yield from refuse_updates(standing, mappings)
+    mappings = (yield from _read_mappings(standing, dry_run=dry_run)) if standing else {}
     created = yield from _read_created(standing)
     view = yield from _standing_view(plan.header, standing)
     if dry_run:
@@ -142,10 +139,10 @@ def apply_removal(
         restored: set[str] = set()
         deleted = 0
         batch = _Batch(plan, writer, view, created)
-        with noting(lambda: f"{were(deleted + batch.gone, 'deleted')}, and {archive} has each of them"):
+        with noting(lambda: _note(deleted + batch.gone, archive)):
             while lines := (yield Compute(next, (batches, ()))):
                 records = yield from batch.carry_out(lines)
-                batch = _Batch(plan, writer, view, created)
+                last, batch = batch, _Batch(plan, writer, view, created)
                 deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
                     is_done = is_done and record.kind not in AGAIN
@@ -154,6 +151,7 @@ def apply_removal(
                     gone |= {record.canonical} if record.kind == "canonical_missing" else set()
                     restored |= {record.id} if record.action == "restored" else set()
                     yield Emit(record)
+                last.refuse_hindered()
                 done += len(lines)
                 yield Tell(Progress(done, plan.header.count, "removing documents"))
             if standing:
@@ -168,6 +166,21 @@ def apply_removal(
                 settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
                 is_done = is_done and settled
     return is_done
+
+
+def _note(gone: int, archive: FilePath) -> str:
+    kept = f", and {archive} has {'it' if gone == 1 else 'each of them'}" if gone else ""
+    return were(gone, "deleted") + kept
+
+
+def _read_mappings(standing: Sequence[str], *, dry_run: bool) -> Flow[dict[str, Mapping[str, Any]]]:
+    """Return the mappings of the indices that are there; refuse those whose documents cannot be read whole."""
+    answer = yield Call("get_mapping", {"index": standing})
+    mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
+    yield from refuse_updates(standing, mappings)
+    if not dry_run:
+        yield from refuse_masked(standing)
+    return mappings
 
 
 def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, max_share: float | None) -> Plan:
@@ -278,11 +291,17 @@ class _Batch:
         self._deletions: dict[Key, Deletion] = {}
         self._archived: dict[Key, Archived] = {}  # the documents as this run archived them
         self._restored = 0
+        self._hindrance: WritesRefusedError | None = None
 
     @property
     def gone(self) -> int:
         """How many of the documents are known to be deleted, now or by an earlier run."""
         return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
+
+    def refuse_hindered(self) -> None:
+        """Raise if no write is taken now; call it when what was done is reported."""
+        if self._hindrance is not None:
+            raise self._hindrance
 
     def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[DuplicateResult]]:
         """Return the record of each line, in order."""
@@ -307,6 +326,8 @@ class _Batch:
         for number, key in keys.items():
             deletion = self._deletions[key]
             if deletion.refusal is not None:
+                if (kind := deletion.refusal.hindrance) is not None:
+                    self._hindrance = writes_refused(kind, key.index, str(deletion.refusal))
                 self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
             elif not deletion.is_deleted:
                 unsure.append(number)
@@ -383,6 +404,7 @@ class _Batch:
         missing = list(set(keys.values()) - self._archived.keys())
         texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}
         outcomes = yield from put_back([texts[key] for key in keys.values()])
+        self._hindrance = self._hindrance or find_hindrance(outcomes)
         came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:

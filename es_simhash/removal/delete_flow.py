@@ -18,7 +18,7 @@ from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.protocol import Call, Flow, Key, status_of
 from es_simhash.transport.retry_flow import Patience, ask, is_passing
-from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
+from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk, send_surely
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
 Version: TypeAlias = tuple[int, int]
@@ -153,16 +153,8 @@ def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None
 
 
 def _create(documents: Sequence[Archived], targets: Mapping[str, str]) -> Flow[list[Outcome]]:
-    operations = [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
-    patience = Patience()
-    while True:
-        try:
-            return (yield from send_bulk(operations))
-        except Exception as error:
-            # Perhaps only the answer was lost. A document that was created then is a conflict now.
-            if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
-                raise
-        yield patience.wait()
+    # A document whose answer was lost is a conflict now.
+    return send_surely([_create_operation(each, targets.get(each.index, each.index)) for each in documents])
 
 
 def _create_operation(archived: Archived, index: str) -> Operation:

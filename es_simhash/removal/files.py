@@ -7,12 +7,13 @@ Also: which files may be replaced, by their first bytes: those of the same kind,
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Literal
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
@@ -51,6 +52,22 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
         raise
     finally:
         beside.unlink(missing_ok=True)
+
+
+class _Named(io.FileIO):
+    """A file whose errors name it; the system names none where a disk is full."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = str(self.name)
+            raise
+
+
+def open_text(path: FilePath, mode: Literal["w", "a"] = "w") -> io.TextIOWrapper:
+    """Open a text file that grows line by line, such as a report; any error of it, at its end too, has its name."""
+    return io.TextIOWrapper(io.BufferedWriter(_Named(path, mode)), encoding="utf-8", errors="backslashreplace")
 
 
 def refuse_pipe(path: Path) -> None:

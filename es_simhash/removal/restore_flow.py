@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import judge_mappings, no_index
@@ -43,6 +43,7 @@ from es_simhash.transport.protocol import (
 )
 from es_simhash.transport.retry_flow import ask, refresh
 from es_simhash.writes.bulk_flow import CONFLICT
+from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets_flow import last_generation, write_index
 
 # Index, routing value and source of a document that is there.
@@ -91,6 +92,8 @@ def restore(
                     names = yield from targets.find_names([line.index, line.canonical.index])
                     regroup.add(line.id, names, views.get(line.plan, ()))
                 yield Emit(record)
+            if work.hindrance is not None:
+                raise work.hindrance
             done += len(batch)
             yield Tell(Progress(done, None, "restoring documents"))
         if not dry_run:
@@ -164,6 +167,7 @@ class _Batch:
         self._created = created
         self._dry_run = dry_run
         self._items: list[_Item] = []
+        self.hindrance: WritesRefusedError | None = None  # raised when what was put back is reported
 
     def add(self, line: Archived, target: Target) -> None:
         item = _Item(line, target)
@@ -200,6 +204,7 @@ class _Batch:
             return
         names = {item.line.index: item.target.name for item in items}
         outcomes = yield from put_back([item.line for item in items], indices=names)
+        self.hindrance = find_hindrance(outcomes)
         self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
@@ -210,7 +215,7 @@ class _Batch:
                 written.append(item)
             elif outcome.is_dropped:
                 item.settle("refused", "dropped")
-            else:
+            elif outcome.hindrance is None:
                 item.settle("refused", "refused", str(outcome.error))
         yield from self._judge_taken(taken, {_key(item) for item in written})
         yield from self._check([item for item in written if item.target.may_change])

@@ -31,7 +31,7 @@ from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRe
 from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, noting, were
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Failure, Outcome
+from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_updates
 
 BATCH = 200
@@ -135,6 +135,7 @@ def _tag(lines: Sequence[PlannedRemoval], header: PlanHeader) -> Flow[list[Dupli
     places = [key for key in wanted if key not in kept]
     fields = {name for each in decided_by.values() for name in each}
     outcomes = yield from rewrite(places, change, source=sorted({prefix, *fields}))
+    refuse_hindered(outcomes)
     done = dict(zip(places, outcomes, strict=True))
     records = []
     for each in lines:
@@ -177,7 +178,9 @@ def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
 
     records = []
-    for key, outcome in (yield from untag(tags, prefix)).items():
+    outcomes = yield from untag(tags, prefix)
+    refuse_hindered(outcomes.values())
+    for key, outcome in outcomes.items():
         if outcome.is_done:
             records.append(_untagged(key, tags[key], "untagged"))
         elif outcome.status != MISSING:

@@ -125,7 +125,9 @@ def noting(written: Callable[[], str]) -> Iterator[None]:
 
 
 def were(number: int, done: str) -> str:
-    """Return a note that *number* documents were *done*: ``1 document was deleted``."""
+    """Return a note that *number* documents were *done*: ``1 document was deleted``, ``no document was deleted``."""
+    if not number:
+        return f"no document was {done}"
     return f"{count(number, 'document')} {'was' if number == 1 else 'were'} {done}"
 
 

@@ -23,10 +23,11 @@ from es_simhash.transport.answers import check_whole, find_gaps, is_window_refus
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Compute, Flow, Index
 from es_simhash.transport.retry_flow import ask, now
-from es_simhash.upkeep.follow_options import FollowOptions, RefusedForNowError, Tally, is_refused_for_now
+from es_simhash.upkeep.follow_options import FollowOptions, Tally
 from es_simhash.upkeep.judge import Judge, Judgement
 from es_simhash.upkeep.setup_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk
+from es_simhash.writes.operations import refuse_hindered
 
 # The settings of all indices are read again after so many seconds, and where an index is new.
 TARGETS_SECONDS = 60.0
@@ -293,7 +294,7 @@ class Changes:
     def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[None]:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
-        Raises RefusedForNowError if the server refuses writes now: what was not written is to be read again.
+        Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
         """
         if not hits:
             return
@@ -304,7 +305,6 @@ class Changes:
         for each in judged:
             if each.failure is not None:
                 self._tally.fail(each.failure)
-        refused = None
         own = set()
         for each, outcome in zip(wrong, outcomes, strict=True):
             if outcome.is_done:
@@ -313,12 +313,9 @@ class Changes:
                 own |= {outcome.version} if outcome.version is not None else set()
             elif outcome.status == CONFLICT:
                 self._tally.sums["conflicts"] += 1  # the change that was faster has a later number
-            elif is_refused_for_now(outcome):
-                refused = outcome
-            elif outcome.status != MISSING:
+            elif outcome.status != MISSING and outcome.hindrance is None:
                 self._tally.fail(outcome.to_failure())
-        if refused is not None:
-            raise RefusedForNowError(refused.to_failure())  # what was written is read again, and so is grouped
+        refuse_hindered(outcomes)  # what was written is read again, and so is grouped
         if len(place.own) < MOST_OWN:
             place.own |= own
 

@@ -23,10 +23,8 @@ from es_simhash.upkeep.follow_options import (
     FollowOptions,
     FollowReport,
     FollowState,
-    RefusedForNowError,
     Tally,
     find_outage,
-    refuses_whole_index,
 )
 from es_simhash.upkeep.setup_flow import Target
 
@@ -327,7 +325,7 @@ class Regroup:
     def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
-        Raises RefusedForNowError if the server refuses writes now; the groups are then still to be decided.
+        Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
         """
         begun = yield Compute(time.monotonic)
         if len(self._ids) > FEW:
@@ -367,9 +365,6 @@ class Regroup:
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""
         self._tally.sums["regrouped"] += done.changed
-        for failure in done.failures:
-            if refuses_whole_index(failure):
-                raise RefusedForNowError(failure)
         for failure in done.failures:
             self._tally.fail(failure)
         if not done.is_settled and not done.failures and not self._options.once:

@@ -30,9 +30,9 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import ask, carry_out, now
-from es_simhash.upkeep.follow_options import LASTING, FollowReport, RefusedForNowError, is_refused_for_now
+from es_simhash.upkeep.follow_options import LASTING, FollowReport, UnreadableError
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
-from es_simhash.writes.operations import Failure, Operation, Refusal, new_id
+from es_simhash.writes.operations import Failure, Operation, Refusal, new_id, refuse_hindered
 
 _T = TypeVar("_T")
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
@@ -83,7 +83,7 @@ class Lease:
     def take(self) -> Flow[bool]:
         """
         Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
-        Raises LeaseError if the document cannot be read or written, RefusedForNowError if that is so only now.
+        Raises LeaseError if the document cannot be read or written, UnreadableError or WritesRefusedError if only now.
         """
         before = yield Compute(time.monotonic)
         found = yield from self._read()
@@ -152,7 +152,7 @@ class Lease:
                 raise LeaseError(f"the lease in index {self._state_index!r} cannot be read: {refusal}", kind="refused")
             if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
                 failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
-                raise RefusedForNowError(failure)
+                raise UnreadableError(failure)
             yield from self._create_index()
         return found if found.get("found") else None
 
@@ -199,9 +199,9 @@ class Lease:
             self._version = outcome.version
         elif outcome.status in (CONFLICT, MISSING):
             yield from self._adopt()
-        elif is_refused_for_now(outcome):
-            raise RefusedForNowError(outcome.to_failure())
         else:
+            if outcome.hindrance != "forbidden":
+                refuse_hindered([outcome])
             raise LeaseError(
                 f"the lease in index {self._state_index!r} cannot be written: {outcome.error}; use a login that may "
                 "write there, or name another state index",

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, WritesRefusedError
 from es_simhash.groups.rule import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards_flow import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.retry_flow import is_passing
-from es_simhash.writes.operations import Failure, Outcome
+from es_simhash.transport.retry_flow import BLOCK, is_passing
+from es_simhash.writes.operations import Failure
 
 FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
 SHOWN_FAILURES = 100
@@ -193,11 +193,9 @@ _LASTING = {"TlsError", "SSLError"}
 LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
-_BLOCK = "cluster_block_exception"
 
-
-class RefusedForNowError(Exception):
-    """The server refuses a write or a read now, and not because of what is written or read."""
+class UnreadableError(Exception):
+    """A document that the follower needs cannot be read now."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -207,29 +205,16 @@ class RefusedForNowError(Exception):
         return f"index {self.failure.index}: {self.failure.reason}"
 
 
-def is_refused_for_now(outcome: Outcome) -> bool:
-    """Return whether the server refused a write because of load, or because the index is blocked."""
-    error = outcome.error
-    return error is not None and (is_passing(outcome.status) or error.type == _BLOCK)
-
-
-def refuses_whole_index(failure: Failure) -> bool:
-    """Return whether a write failed because of load, a block or missing rights, and not because of its document."""
-    return is_passing(failure.status) or failure.status == 403
-
-
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
     """
     Return what kind of outage made a request fail; ``None`` for what only the user can change.
     *has_begun*: the index could be followed before: only then a missing index may come again.
     """
-    if isinstance(error, RefusedForNowError):
-        if error.failure.kind == "unreadable":
-            return "shards"
-        return "busy" if is_passing(error.failure.status) else "blocked"
-    if isinstance(error, NoIndexError):
+    if isinstance(error, WritesRefusedError) and error.kind in ("busy", "blocked"):
+        return "busy" if error.kind == "busy" else "blocked"
+    if isinstance(error, NoIndexError) or (isinstance(error, WritesRefusedError) and error.kind == "missing"):
         return "missing" if has_begun else None
-    if isinstance(error, (IncompleteSearchError, PositionsError)):
+    if isinstance(error, (UnreadableError, IncompleteSearchError, PositionsError)):
         return "shards"
     classes = [each for each in type(error).__mro__ if each.__module__.partition(".")[0] in _CLIENTS]
     names = {each.__name__ for each in classes}
@@ -238,6 +223,6 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
         return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
     if status == 404 and has_begun:
         return "missing"
-    if _BLOCK in error_text(error):
+    if BLOCK in error_text(error):
         return "blocked"
     return "busy" if is_passing(status) or status >= 500 else None

@@ -35,7 +35,7 @@ from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.setup_flow import Target
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, UNREADABLE, versioned_header
-from es_simhash.writes.operations import Failure, Operation, Outcome
+from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
 
 if TYPE_CHECKING:
     from es_simhash.journal import Journal
@@ -416,6 +416,7 @@ class Ledger:
             elif outcome.status != MISSING:
                 self._fail(outcome.to_failure(), each.key)
         self._checkpoint.add(keys)
+        refuse_hindered(outcome for _, outcome in written)
 
     def _fail(self, failure: Failure, key: int | None = None) -> None:
         self._failed += 1

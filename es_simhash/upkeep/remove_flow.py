@@ -21,7 +21,7 @@ from es_simhash.transport.protocol import Flow, Index, index_key, local_names, n
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
-from es_simhash.writes.operations import Failure, Operation, Outcome
+from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_updates
 
 PAGE = 1_000
@@ -152,6 +152,7 @@ class _Clearing:
                 self.documents += 1
             elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
                 self.failures.append(outcome.to_failure())
+        refuse_hindered(outcomes)
         return False
 
     def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:

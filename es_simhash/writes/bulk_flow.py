@@ -224,7 +224,7 @@ class Bulk:
             if not self._repeats_scripts and _is_counted(operation):
                 self._final.add(place)
                 reason = f"the server may have run the script all the same, so it is not sent again: {outcome.error}"
-                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason))
+                outcome = replace(outcome, error=Refusal(outcome.status, reason=reason), is_unsure=True)
         self.outcomes[place] = outcome
 
     def _change(self, place: int, operation: Operation) -> None:
@@ -328,6 +328,18 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     return (yield from bulk.finish((yield from attempt(bulk.call()))))
 
 
+def send_surely(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+    """Carry out operations that may be carried out twice; sent again also where perhaps only the answer was lost."""
+    patience = Patience()
+    while True:
+        try:
+            return (yield from send_bulk(operations))
+        except Exception as error:
+            if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
+                raise
+        yield patience.wait()
+
+
 def _outcome(item: Mapping[str, Any]) -> Outcome:
     [result] = item.values()
     status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")
@@ -376,7 +388,7 @@ def rewrite(
             refusal = Refusal.read(UNREADABLE, item["error"]) if "error" in item else None
             if refusal is not None and refusal.type != NO_INDEX:
                 # A full queue or a shard without a copy says nothing of the document.
-                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal)
+                outcomes[i] = Outcome(place.id, place.index, UNREADABLE, refusal, is_unread=True)
                 unread.append(i)
             elif not item.get("found"):
                 gone = Refusal(MISSING, reason="there is no such document")

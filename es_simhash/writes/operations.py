@@ -1,4 +1,8 @@
-"""One operation of a bulk request, its outcome, and why it failed: plain values. Code reads ``kind`` and ``status``."""
+"""
+One operation of a bulk request, its outcome, and why it failed: plain values. Code reads ``kind`` and ``status``.
+
+Every flow asks here whether a refusal concerns the document, or whatever is written now.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,36 @@ import base64
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
+from es_simhash.transport.retry_flow import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
-_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed", 503: "unreadable"}
+_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
+
+UNAVAILABLE = 503
+UNDECIDED = 424
+"""Not of a server: a document was not sent, because another one was refused."""
+
+Hindrance: TypeAlias = Literal["busy", "blocked", "forbidden", "missing"]
+# A server may refuse each document of a user with masked fields by 500 (OpenSearch) or 400 (Elasticsearch).
+_HINDRANCES: Mapping[str, Hindrance] = {
+    BLOCK: "blocked",
+    "security_exception": "forbidden",
+    "index_closed_exception": "missing",
+    "index_not_found_exception": "missing",
+}
+_ADVICE: Mapping[Hindrance, str] = {
+    "busy": "run it again when the server is less busy",
+    "blocked": "remove the block, or make room on the disk, and run it again",
+    "forbidden": "run it again with a login that may write there, and sees whole documents",
+    "missing": "open or create the index, and run it again",
+}
 
 # Keys that belong to the action line of a bulk request, with and without the underscore of older spellings.
 # fmt: off
@@ -46,6 +70,14 @@ class Refusal:
     def __str__(self) -> str:
         own = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
         return own if self.cause is None else f"{own}; {self.cause}"
+
+    @property
+    def hindrance(self) -> Hindrance | None:
+        """What hinders every write now; ``None`` where the document, or its version, is the reason."""
+        if self.type in _HINDRANCES and self.status != UNAVAILABLE:  # a server that starts has a block, too
+            return _HINDRANCES[self.type]
+        is_busy = is_passing(self.status) or self.status == UNDECIDED
+        return "busy" if is_busy else "forbidden" if self.status in (401, 403) else None
 
     @classmethod
     def read(cls, status: int, error: Any) -> Refusal:
@@ -141,7 +173,8 @@ class Outcome:
     """
     The outcome of one operation; *error* is ``None`` if it was carried out.
     *version*: sequence number and primary term, if the document was written. With an *error* too: *is_dropped*, by an
-    ingest pipeline; *is_same*: it was to be created, and a document with its id and content was there before.
+    ingest pipeline; *is_same*: it was to be created, and a document with its id and content was there before;
+    *is_unread*: it could not be read, so nothing was sent; *is_unsure*: perhaps it was carried out all the same.
     """
 
     id: str | None
@@ -151,14 +184,46 @@ class Outcome:
     version: tuple[int, int] | None = None
     is_dropped: bool = False
     is_same: bool = False
+    is_unread: bool = False
+    is_unsure: bool = False
 
     @property
     def is_done(self) -> bool:
         return self.error is None
 
+    @property
+    def hindrance(self) -> Hindrance | None:
+        """What hinders every write now: the document is not done, and the same request may be carried out later."""
+        return None if self.error is None or self.is_unread or self.is_unsure else self.error.hindrance
+
     def to_failure(self) -> Failure:
-        kind = _KINDS.get(self.status, "refused")
+        kind: FailureKind = "unreadable" if self.is_unread else _KINDS.get(self.status, "refused")
         return Failure(kind, self.index or "", self.id or "", str(self.error), self.status)
+
+
+def writes_refused(kind: Hindrance, index: str, reason: str) -> WritesRefusedError:
+    name = f"index {shorten(index)}" if index else "the server"
+    return WritesRefusedError(f"{name} takes no writes now ({reason}): {_ADVICE[kind]}", kind=kind, index=index)
+
+
+def find_hindrance(outcomes: Iterable[Outcome | None]) -> WritesRefusedError | None:
+    """
+    Return the error for the first of *outcomes* that shows that no write is taken now, whichever the document.
+    Of a busy server only if it took none of them: one document alone may be too much for it each time.
+    """
+    given = [each for each in outcomes if each is not None]
+    is_taking = any(each.is_done for each in given)
+    for each in given:
+        kind = each.hindrance
+        if kind is not None and not (kind == "busy" and is_taking):
+            return writes_refused(kind, each.index or "", str(each.error))
+    return None
+
+
+def refuse_hindered(outcomes: Iterable[Outcome | None]) -> None:
+    """Raise what :func:`find_hindrance` returns; call it when what was done is counted."""
+    if (error := find_hindrance(outcomes)) is not None:
+        raise error
 
 
 def new_id() -> str:

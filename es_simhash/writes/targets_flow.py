@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from es_simhash.errors import WritesRefusedError, shorten
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
@@ -21,8 +22,10 @@ from es_simhash.mapping.resolve_flow import agree
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Call, Flow, Index, error_text
+from es_simhash.transport.protocol import Call, Flow, Index, Key, error_text
 from es_simhash.transport.retry_flow import ask, refresh, send_once, unless_refused
+from es_simhash.writes.bulk_flow import send_surely
+from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
 
@@ -109,6 +112,25 @@ def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -
 def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
     """Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too: one request."""
     refuse_partial_sources((yield from read_source_modes(index, mappings)))
+
+
+def refuse_masked(names: Iterable[str]) -> Flow[None]:
+    """
+    Raise WritesRefusedError if this login may see only parts of the documents of an index, or only some of them.
+    What it reads may be hashes in place of values, and would be archived so. Both products refuse its updates, so an
+    update of a document that is not there shows it, and changes nothing. Costs a bulk request.
+    """
+    names = list(names)
+    probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
+    for name, outcome in zip(names, (yield from send_surely(probes)), strict=True):
+        # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
+        if outcome.hindrance == "forbidden" and outcome.status not in (401, 403):
+            raise WritesRefusedError(
+                f"this login sees only a part of index {shorten(name)}: masked or hidden fields, or some documents "
+                f"({outcome.error}): use a login that sees all of it",
+                kind="forbidden",
+                index=name,
+            )
 
 
 def _check_next(context: Context, index: str, settings: IndexSettings) -> Flow[None]:

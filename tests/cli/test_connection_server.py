@@ -1,5 +1,6 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -29,8 +30,12 @@ def test_server_down(run, index):
         failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
 
 
-def test_no_search_server(run, index):
-    """What closes each connection without an answer: one line in plain words, for both clients."""
+PRODUCTS = ([], ["--product", "opensearch"], ["--product", "elasticsearch"])
+
+
+@contextlib.contextmanager
+def answering(answer):
+    """Provide the URL of what answers each connection with these bytes, and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def close():
@@ -39,19 +44,44 @@ def test_no_search_server(run, index):
                     connection, _ = other.accept()
                 except OSError:
                     return
-                connection.recv(1_000)
-                connection.close()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(1_000)
+                    connection.sendall(answer)
 
         thread = threading.Thread(target=close, daemon=True)
         thread.start()
-        url = f"http://127.0.0.1:{other.getsockname()[1]}"
-        for more in ([], ["--product", "opensearch"], ["--product", "elasticsearch"]):
+        yield f"http://127.0.0.1:{other.getsockname()[1]}"
+        other.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_no_search_server(run, index):
+    """What closes each connection without an answer: one line in plain words, for both clients."""
+    with answering(b"") as url:
+        for more in PRODUCTS:
             line = failed(
                 run("find", index, TEXT, "--url", url, *more), f"cannot reach {url}", "it is no search server"
             )
             assert "Disconnected" not in line
-        other.shutdown(socket.SHUT_RDWR)
-        thread.join()
+
+
+def test_another_kind_of_server(run, index, server):
+    """A page, a redirect, an answer that breaks off, and TLS where there is none: each in its own words."""
+
+    def said(url, more):
+        return failed(run("find", index, TEXT, "--url", url, *more), url)
+
+    for answer, words in {
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>": "not as a search server does",
+        b"HTTP/1.1 301 Moved\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n": "sends to another address (301)",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{": "middle of an answer",
+    }.items():
+        with answering(answer) as url:
+            assert words in said(url, PRODUCTS[1])
+    for more in PRODUCTS:
+        line = said(server.url.replace("http://", "https://"), more)
+        assert "does not speak TLS: pass a URL that begins with http://" in line
+        assert "certificate" not in line
 
 
 def test_an_index_that_is_not_there(run, news):

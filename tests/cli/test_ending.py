@@ -182,7 +182,10 @@ def test_the_help_of_the_program_leads_to_all_options():
     assert "--help-all shows all" in words
 
 
-@pytest.mark.parametrize(("number", "said"), [(1, "1 document was deleted"), (1200, "1,200 documents were deleted")])
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "no document was deleted"), (1, "1 document was deleted"), (1200, "1,200 documents were deleted")],
+)
 def test_one_is_singular(number, said):
     assert were(number, "deleted") == said
 

@@ -28,6 +28,7 @@ EXAMPLES = [
     errors.WorkerError("m"),
     errors.RoundsError("m", pairs=2),
     errors.IncompleteWriteError("m", changed=1, refused=2),
+    errors.WritesRefusedError("m", kind="blocked", index="i"),
     errors.EmbeddedServerError("m"),
     errors.GuardRailError("m", excess=(1,)),
     errors.WrongTypeError("m"),

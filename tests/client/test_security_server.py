@@ -11,7 +11,7 @@ import uuid
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, fingerprint_fields
+from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, WritesRefusedError, fingerprint_fields
 from es_simhash.cli import app
 from tests.servers.fixtures import Calls
 from tests.servers.servers import send
@@ -257,3 +257,66 @@ def test_the_command_line_on_missing_rights(run):
     result = run("reads", PASSWORD, "find", INDEX, "--fingerprint", f"{7:016x}", "--scheme", "shingles", "--json")
     assert result.exit_code == 0, result.output
     assert len(json.loads(result.stdout)["near_dups"]) == COPIES
+
+
+@pytest.fixture(
+    params=[{"masked_fields": ["body"]}, {"fls": ["~note"]}, {"dls": '{"term": {"team": "ours"}}'}], ids=str
+)
+def partly(request, guarded, login):
+    """An index with duplicates, and a client whose login may do everything there, but sees only a part of it."""
+    name = f"guarded-{uuid.uuid4().hex}"
+    rights = {"index_patterns": [name], "allowed_actions": ["*"], **request.param}
+    state = {"index_patterns": [f"{name}-state"], "allowed_actions": ["*"]}
+    owner = address(guarded, *guarded.login)
+    role = {"cluster_permissions": ["*"], "index_permissions": [rights, state]}
+    user = {"password": PASSWORD, "opendistro_security_roles": ["partly"]}
+    for path, body in (("roles", role), ("internalusers", user)):
+        status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/partly", body)
+        assert status < 300, answer
+    with make_client(guarded, *guarded.login) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}})
+        documents = [{"_id": f"{n}", "body": "The same text twice.", "note": "n", "team": "ours"} for n in range(3)]
+        assert [each.action for each in simhash.ingest(name, documents, max_distance=3)][1:] == ["tagged"] * 2
+        client.indices.refresh(index=name)
+        yield name, simhash, login("partly"), client
+    send(owner, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+
+
+def test_who_sees_a_part_removes_nothing(partly, tmp_path):
+    """An archive would hold hashes, or lack fields. A plan of one who sees all is refused too; no archive is made."""
+    index, owner, simhash, client = partly
+    whole = client.mget(index=index, body={"ids": ["0", "1", "2"]})["docs"]
+    for number, planner in enumerate((owner, simhash)):
+        plan = tmp_path / f"plan-{number}"
+        planner.plan_removal(index, plan, max_share=1)
+        with pytest.raises(WritesRefusedError, match="sees only a part of index") as refused:
+            list(simhash.apply_removal(plan, archive=tmp_path / "archive"))
+        assert (refused.value.kind, refused.value.index) == ("forbidden", index)
+    assert not (tmp_path / "archive").exists()
+    assert client.mget(index=index, body={"ids": ["0", "1", "2"]})["docs"] == whole
+    deleted = [each for each in owner.apply_removal(tmp_path / "plan-0", archive=tmp_path / "archive") if each.is_done]
+    assert [each.action for each in deleted] == ["deleted"] * 2
+
+
+def test_who_sees_a_part_writes_nothing_of_it(partly):
+    """Each operation that changes documents ends in one error, and leaves documents and records as they were."""
+    index, owner, simhash, client = partly
+    client.index(index=index, id="3", body={"body": "Another text, long enough to have features.", "team": "ours"})
+    client.update(index=index, id="1", body={"doc": {"simhash": {"group": "x", "duplicate_of": "x"}}}, refresh=True)
+    before = client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"]
+    recorded = client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
+    for work in (
+        lambda: list(simhash.backfill(index)),
+        lambda: simhash.reconcile(index),
+        lambda: simhash.reconcile(index, max_distance=12, regroup=True),
+        lambda: list(simhash.tag_duplicates(index)),
+        lambda: simhash.remove_fields(index),
+        lambda: list(simhash.follow(index, once=True, state_index=f"{index}-state")),
+    ):
+        with pytest.raises(WritesRefusedError) as refused:
+            work()
+        assert refused.value.kind == "forbidden"
+    assert client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"] == before
+    assert client.indices.get_mapping(index=index)[index]["mappings"]["_meta"] == recorded
+    assert owner.reconcile(index).is_settled

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from es_simhash import InvalidInputError
+from es_simhash import InvalidInputError, WritesRefusedError
 from tests.servers.support import read_all, texts
 
 TEXTS = texts(250, seed=9)
@@ -64,3 +64,49 @@ def test_another_purpose_or_index_is_refused(server, made, sync_simhash, tmp_pat
     with pytest.raises(InvalidInputError, match="replaced by another index since .* the documents whole"):
         list(sync_simhash.ingest(made, documents(), **arguments))
     assert read_all(server, made) == {}
+
+
+BLOCKS = ["index.blocks.write", "index.blocks.read_only_allow_delete"]
+
+
+def block(server, index, name, *, on):
+    server.request("PUT", f"/{index}/_settings", {name: on or None})
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_a_block_refuses_is_not_done(server, made, simhash, tmp_path, name):
+    """The run ends, and the next one, when the block is gone, writes all that is missing."""
+    arguments = {"checkpoint": tmp_path / "checkpoint", "batch": 40}
+    list(simhash.ingest(made, documents(100), **arguments))
+    block(server, made, name, on=True)
+    with pytest.raises(WritesRefusedError) as refused:
+        list(simhash.ingest(made, documents(), **arguments))
+    assert refused.value.index == made
+    assert refused.value.kind == "blocked"
+    block(server, made, name, on=False)
+    reports = list(simhash.ingest(made, documents(), **arguments))
+    assert [each.position for each in reports if each.hindrance is None] == list(range(100, 250))
+    assert Counter(each["n"] for each in read_all(server, made).values()) == Counter({*range(250)} - {120})
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_command_goes_on_after_a_block(server, index, run, tmp_path, name):
+    """The same command twice: an error that names the block, and then every line."""
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(json.dumps({"n": n, "body": text}) + "\n" for n, text in enumerate(TEXTS)))
+    command = ("ingest", index, path, "--create", "-t", "body", "--checkpoint", tmp_path / "c", "--batch", 50)
+    limited = run(*command, "--limit", 90)
+    assert limited.exit_code == 0, limited.output
+    block(server, index, name, on=True)
+    refused = run(*command, "--report", tmp_path / "report")
+    assert refused.exit_code == 1
+    assert "takes no writes now" in refused.stderr
+    assert "cluster_block_exception" in refused.stderr
+    block(server, index, name, on=False)
+    done = run(*command, "--report", tmp_path / "report", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["refused"] == 0
+    assert sorted(each["n"] for each in read_all(server, index).values()) == list(range(250))
+    assert run(*command).exit_code == 0

@@ -236,7 +236,7 @@ def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault
     fill(server, index, simhash, copies(3))
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
-    wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
+    wire = Wire(script={("bulk", 1): fault, ("bulk", 2): fault})  # the first one changes nothing
     records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
     assert wire.log
     assert error is None

@@ -2,9 +2,9 @@
 
 import pytest
 
-from es_simhash import LeaseError
+from es_simhash import LeaseError, WritesRefusedError
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError
-from es_simhash.upkeep.follow_options import RefusedForNowError, find_outage
+from es_simhash.upkeep.follow_options import UnreadableError, find_outage
 from tests.transport.by_hand import ServerError, drive
 
 
@@ -92,12 +92,12 @@ def test_a_shard_without_a_copy_is_waited_for(server, lease, type_):
         error = {"type": type_, "reason": "No shard available for [get ...]"}
         return {"docs": [{"error": error}]} if call.api == "mget" else server(call)
 
-    with pytest.raises(RefusedForNowError) as refused:
+    with pytest.raises(UnreadableError) as refused:
         drive(lease.take(), away)
     assert find_outage(refused.value, has_begun=False) == "shards"
     assert drive(lease.take(), server)[0]
     server.trouble = [409]
-    with pytest.raises(RefusedForNowError):
+    with pytest.raises(UnreadableError):
         drive(lease.renew(), away)
     assert not lease.is_held
     assert drive(lease.take(), server)[0]
@@ -154,9 +154,9 @@ def test_a_refusal_is_no_lease(server, lease, status, error):
 
 
 def test_a_block_passes(server, lease, monkeypatch):
-    monkeypatch.setattr("es_simhash.upkeep.follow_options._BLOCK", "refused")
+    monkeypatch.setattr("es_simhash.writes.operations._HINDRANCES", {"refused": "blocked"})
     server.trouble = [403]
-    with pytest.raises(RefusedForNowError):
+    with pytest.raises(WritesRefusedError):
         drive(lease.take(), server)
     assert not lease.is_held
     assert drive(lease.take(), server)[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import SimHashError
+from es_simhash import SimHashError, WritesRefusedError
 from es_simhash.transport.protocol import Wait, status_of
 from es_simhash.transport.retry_flow import Patience
 from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
@@ -76,3 +76,19 @@ def test_every_operation(server, index, sync_simhash, waits, block, tmp_path):
             assert "new" not in read_all(server, index)
         if step == "restore":
             assert len(read_all(server, index)) == 41
+
+
+def test_a_block_is_an_error_that_names_the_index(server, index, simhash, block):
+    """Also where only one of two indices is blocked."""
+    other = f"{index}-other"
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    simhash.create_index(other, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(4)))
+    put(server, other, numbered(texts(4)))
+    block(True)
+    with pytest.raises(WritesRefusedError, match="takes no writes now .*cluster_block_exception") as refused:
+        list(simhash.backfill([index, other]))
+    assert (refused.value.kind, refused.value.index) == ("blocked", index)
+    block(None)
+    assert list(simhash.backfill([index, other]))[-1].failed == 0
+    assert_all_right(read_all(server, index) | read_all(server, other))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,7 @@ from es_simhash.cli.records import Reader, document_of, to_action
 from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
-from es_simhash.removal.files import refuse_output
+from es_simhash.removal.files import open_text, refuse_output
 from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def command(
             find_many = partial(connection.simhash.find_near_dups_many, index, max_distance=distance)
             report = evaluate(truth, **how, search=find_many)
     if pairs_out is not None:
-        with Path(pairs_out).open("w", encoding="utf-8") as file:
+        with open_text(pairs_out) as file:
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in report.pairs())
     if plot is not None:
         plot_report(report, plot)

@@ -23,7 +23,7 @@ from es_simhash.cli.records import Format, Reader, document_of
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
-from es_simhash.removal.files import refuse_output
+from es_simhash.removal.files import open_text, refuse_output
 
 FIRST = 500
 """Documents whose fields are named in the message about a text field that no document has."""
@@ -285,8 +285,8 @@ def _open_report(
     refuse_output(file, inputs=inputs)
     if dry_run:
         refuse_in_dry_run(path)
-    mode = "a" if start.lines and file.exists() else "w"
+    mode: Literal["w", "a"] = "a" if start.lines and file.exists() else "w"
     if mode == "a" and file.stat().st_size > start.report_bytes:
         with file.open("r+b") as held:
             held.truncate(start.report_bytes)
-    return stack.enter_context(file.open(mode, encoding="utf-8", errors="backslashreplace"))
+    return stack.enter_context(open_text(file, mode))

@@ -1,0 +1,75 @@
+"""A full disk: each command that writes a file names it and the reason, and leaves no file of another name."""
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from es_simhash.cli import app
+from es_simhash.cli.failures import describe
+from es_simhash.cli.parameter_types import REPORT_FILE
+from es_simhash.lookup.memory_file import Kept, MemoryFile
+from es_simhash.removal.files import open_text, write_whole
+
+
+@pytest.mark.parametrize("characters", [10, 100_000])
+def test_a_report_that_is_cut_is_an_error_that_names_it(small_disk, characters):
+    """Also where the last lines are written at the end, when the file is closed."""
+    folder, fill = small_disk
+    fill()
+
+    @click.command()
+    @click.option("--report", type=REPORT_FILE)
+    def write(report):
+        report.write("x" * characters)
+
+    result = CliRunner().invoke(write, ["--report", str(folder / "report")])
+    assert describe(result.exception) == f"cannot use '{folder / 'report'}': No space left on device"
+
+
+def test_the_report_of_an_ingest_is_named(small_disk):
+    folder, fill = small_disk
+    fill()
+    with pytest.raises(OSError, match="No space left") as failure, open_text(folder / "report") as file:
+        file.write("x")
+    assert failure.value.filename == str(folder / "report")
+
+
+def test_a_page_leaves_nothing_beside_it(small_disk):
+    folder, fill = small_disk
+    fill(4096)
+    before = sorted(folder.iterdir())
+    with pytest.raises(OSError, match="No space left") as failure:
+        write_whole(folder / "page.html", ["x" * 10_000])
+    assert (failure.value.filename, sorted(folder.iterdir())) == (str(folder / "page.html"), before)
+
+
+def test_the_table_of_fingerprints_is_not_kept_by_halves(small_disk, caplog):
+    """The old one stays, and a warning says why."""
+    import numpy as np
+
+    folder, fill = small_disk
+    file = MemoryFile(folder / "table", "simhash", {})
+    file.write(Kept(np.arange(4, dtype=np.uint64), {}))
+    fill(4096)
+    before = {each: each.stat().st_ino for each in folder.iterdir()}
+    file.write(Kept(np.arange(4096, dtype=np.uint64), {}))
+    assert "No space left" in caplog.text
+    assert str(folder / "table") in caplog.text
+    assert {each: each.stat().st_ino for each in folder.iterdir()} == before
+    assert len(file.read().fingerprints) == 4
+
+
+def test_a_checkpoint_is_not_blamed(small_disk, tmp_path, monkeypatch):
+    """The command says what is full, before it needs a server."""
+    folder, fill = small_disk
+    (tmp_path / "lines.jsonl").write_text(json.dumps({"body": "a"}) + "\n")
+    fill()
+    before = sorted(folder.iterdir())
+    monkeypatch.setenv("ES_SIMHASH_URL", "http://127.0.0.1:9")
+    command = ["ingest", "news", str(tmp_path / "lines.jsonl"), "--checkpoint", str(folder / "c")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: cannot use '{folder / 'c'}': No space left on device\n"
+    assert sorted(folder.iterdir()) == before
