@@ -69,6 +69,21 @@ def test_ingested_text(simhash, made, server, on_duplicate):
         assert_held(server, made, "a", TEXT, group=groups[0])
 
 
+def test_an_update_writes_numbers_anew(simhash, made, server):
+    """As the docs say: zeros, exponents and the digits of long fractions go, and whole numbers stay."""
+    simhash.put_mapping(made, text_field="body")
+    put_raw(server, made, "a", filled('{NUMBERS, "body": "BODY"}', TEXT))
+    server.request("POST", f"/{made}/_refresh")
+    assert list(simhash.backfill(made))[-1].changed == 1
+    held = split_members(raw_source(server, made, "a").decode())
+    deep = split_members(held["deep"])
+    assert (held["price"], deep["big"]) == ("1.1", "123456789012345678901")
+    assert json.loads(deep["e"]) == [1e5, -0.0]
+    assert "1E5" not in deep["e"]
+    assert len(held["long"]) < len(VALUES["long"])
+    assert float(held["long"]) == float(VALUES["long"])
+
+
 def test_text_with_ids_by_content(simhash, made, server):
     """The ids are those of the same documents given as dicts."""
     simhash.put_mapping(made, text_field="body")
