@@ -224,15 +224,15 @@ def cut_hash(before, letter):
 
 @functools.cache
 def pieces(text):
-    """The pieces of a text: one begins where the hash is the smallest of five, and beside a character that is alone."""
+    """The pieces of a text: one begins where a hash is the smallest of three, and beside a character that is alone."""
     found = letters_only(text)
     hashes = [cut_hash(*pair) for pair in pairwise(found)]
     hashes = [2**32 - 1, *hashes]
     cut = []
     for place, letter in enumerate(found):
-        before, after = hashes[max(0, place - 2) : place], hashes[place + 1 : place + 3]
-        has_all = len(before) == len(after) == 2
-        is_smallest = has_all and hashes[place] < min(before) and hashes[place] <= min(after)
+        before, after = hashes[max(0, place - 1) : place], hashes[place + 1 : place + 2]
+        has_all = len(before) == len(after) == 1 < place
+        is_smallest = has_all and hashes[place] < before[0] and hashes[place] <= after[0]
         is_beside = place > 0 and (is_alone(letter) or is_alone(found[place - 1]))
         if place == 0 or is_smallest or is_beside or len(cut[-1]) == 16:
             cut.append("")
@@ -252,13 +252,13 @@ def first_of(piece):
     return piece[0]
 
 
-def share_of_few(first, second, *, runs=shingle_runs, few=45):
+def share_of_few(first, second, *, runs=shingle_runs):
     """Jaccard similarity and containment of runs, where what the smaller text has alone, but for one, counts more."""
     one, other = runs(first), runs(second)
     smaller, shared = min(len(one), len(other)), len(one & other)
     if not smaller:
         return Fraction(0), Fraction(0)
-    extra = 8 * max(0, smaller - shared - 1) * max(Fraction(0), Fraction(few, smaller) - 1)
+    extra = 16 * max(0, smaller - shared - 1) * max(Fraction(0), Fraction(45, smaller) - 1)
     return shared / (len(one | other) + extra), shared / (smaller + extra)
 
 

@@ -202,7 +202,7 @@ def test_the_command(run, server, plain):
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
     assert "measured: nothing: 24 texts, and 50 are needed; similar is the preset for few texts" in done.stdout
-    assert "80 % of the 12-letter shingles are the same; stays" in done.stdout
+    assert "80 % of the 7-letter shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):
         again = run("setup", plain, *options)
         assert "already set up" in again.stdout

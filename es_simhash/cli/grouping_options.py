@@ -64,7 +64,7 @@ def measures(command: Function) -> Function:
     @click.option(
         "--measure",
         type=click.Choice(MEASURES),
-        help="What similar means. jaccard: shared shingles (runs of some 12 letters, or 5 Chinese characters) of both "
+        help="What similar means. jaccard: shared shingles (runs of some 7 letters, or 5 Chinese characters) of both "
         "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
         "of the preset, else jaccard.",
     )
@@ -130,7 +130,7 @@ def verification(command: Function) -> Function:
     @options.share(
         "--verify",
         help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "
-        "12-letter shingles.",
+        "7-letter shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures

@@ -62,7 +62,7 @@ class Verification:
             ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
             of those of the text that has fewer. ``"edit"``: the units that stay, as a share of the longer text.
         unit:
-            ``"words"``, pieces of the size of words, or ``"characters"``, letters: scattered errors change fewer of
+            ``"words"``, pieces of some three letters, or ``"characters"``, letters: scattered errors change fewer of
             these. What stands between words counts in neither.
         numbers:
             ``"same"`` keeps texts apart that have other numbers in the same places, such as the figures of another

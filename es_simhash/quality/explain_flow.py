@@ -94,7 +94,7 @@ class Explanation(Tabular):
         first, second:
             The fingerprints; ``None`` for a text without features.
         similarity:
-            Jaccard similarity and containment of the texts, by their shingles of some 12 letters, or of 5 Chinese
+            Jaccard similarity and containment of the texts, by their shingles of some 7 letters, or of 5 Chinese
             characters.
         letters:
             Edit similarity of their letters.

@@ -110,7 +110,7 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     ),
     "short": Sentence(
         "short",
-        f"{_SHARE} have fewer than {{least}} shingles (runs of some 12 letters, or of 5 Chinese characters), such as "
+        f"{_SHARE} have fewer than {{least}} shingles (runs of some 7 letters, or of 5 Chinese characters), such as "
         "document {example!r}",
         "one changed word changes many of their bits: look up with a preset or with verification",
     ),

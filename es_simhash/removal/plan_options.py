@@ -71,7 +71,7 @@ class PlanOptions:
         None,
         check_bound,
         "SHARE",
-        "Remove only documents whose text shares this part of its 12-letter shingles with that of the canonical.",
+        "Remove only documents whose text shares this part of its 7-letter shingles with that of the canonical.",
     )
     limit: int | None = option(None, Count(0), "N", "Remove at most N documents: the most similar ones.")
     max_share: float = option(

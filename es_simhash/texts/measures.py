@@ -32,9 +32,6 @@ MEASURES: tuple[str, ...] = get_args(Measure)
 UNITS: tuple[str, ...] = get_args(Unit)
 NUMBERS: tuple[str, ...] = get_args(Numbers)
 
-FEW: dict[str, int] = {"words": 45, "characters": 70}
-"""With fewer shingles, 50 words or Chinese characters (by characters 15 words), replaced words count more."""
-
 DEFAULT_SIMILARITY = 0.8
 """The smallest similarity that counts as the same text, where nothing else is given or recorded."""
 
@@ -76,7 +73,7 @@ class TextMeasure(Record):
     A way to measure how similar two texts are, 0 to 1.
     *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
     those of the text that has fewer, and shingles of words begin at every letter then; ``"edit"``, the units that stay
-    as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of the size of words,
+    as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of some three letters,
     ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
     places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded
     with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
@@ -103,12 +100,12 @@ class TextMeasure(Record):
         """
         Return what a similarity is a share of, for people.
         >>> TextMeasure().of_what
-        'of the 12-letter shingles'
+        'of the 7-letter shingles'
         """
         if self.measure == "edit":
-            return "of the pieces of 6 letters" if self.unit == "words" else "of the letters"
+            return "of the pieces of 3 letters" if self.unit == "words" else "of the letters"
         smaller = " of the smaller text" if self.measure == "containment" else ""
-        letters = 5 if self.unit == "characters" else 15 if smaller else 12
+        letters = 5 if self.unit == "characters" else 15 if smaller else 7
         return f"of the {letters}-letter shingles{smaller}"
 
     @classmethod
@@ -180,7 +177,7 @@ class TextMeasure(Record):
         # No two sets share more than the smaller has.
         if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
             return Score(0.0, 0.0)
-        jaccard, containment = share_of_few(first, second, few=FEW[self.unit])
+        jaccard, containment = share_of_few(first, second)
         return Score(containment if self.measure == "containment" else jaccard, containment)
 
     def largest(self, smaller: NDArray[np.int64], larger: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,10 +2,10 @@
 How much of two texts is the same by their shingles, and how letters become pieces, and pieces shingles.
 
 A text is cut where its letters say so, not at blanks: a piece begins where the hash of two neighbouring letters is the
-smallest of five. So pieces have some six letters, the same letters are cut in the same way wherever blanks, hyphens and
-ends of lines stand, and a changed letter changes the pieces around it alone. A logograph, a hangul syllable, or a
+smallest of three. So pieces have some three letters, the same letters are cut in the same way wherever blanks, hyphens
+and ends of lines stand, and a changed letter changes the pieces around it alone. A logograph, a hangul syllable, or a
 character of a script without spaces is a piece by itself. A piece of letters counts 8, another 3, and a shingle is the
-shortest run that reaches 15: two pieces, some 12 letters, or five characters of Chinese; texts may mix both.
+shortest run that reaches 15: two pieces, some seven letters, or five characters of Chinese; texts may mix both.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ Shingles = Hashes
 # What a piece of letters counts, what a character by itself counts, and the length of a shingle.
 LETTERS, CHARACTER, SHINGLE = 8, 3, 15
 
-# How much more a replaced shingle counts in a text of half of the few shingles.
-_STRICTER = 8
+FEW = 45
+"""A text of fewer shingles has few words: some 30, or 45 characters of Chinese; by characters ten words."""
+_STRICTER = 16
 
 # A piece begins where a hash is the smallest of those up to so many letters away.
-_REACH = 2
+_REACH = 1
 # The longest piece: only a text that repeats one or two letters has such.
 _LONGEST = 16
 
@@ -45,7 +46,7 @@ def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
 def run_shingles(texts: Sequence[str]) -> list[Shingles]:
     """
     Return the distinct runs of 15 letters, or of 5 characters by themselves, of each text, as sorted 64-bit hashes.
-    A run begins at every letter, so all those of an excerpt are in the whole text; six times as many as shingles.
+    A run begins at every letter, so all those of an excerpt are in the whole text; four times as many as shingles.
     """
     found = []
     for batch in text_batches(texts):
@@ -68,18 +69,18 @@ def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, flo
     return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
-def share_of_few(first: Shingles, second: Shingles, *, few: int) -> tuple[float, float]:
+def share_of_few(first: Shingles, second: Shingles) -> tuple[float, float]:
     """
-    Return Jaccard similarity and containment, smaller where words were replaced in a text of less than *few* shingles.
-    With one word replaced a statement of thirty is another one, though nine tenths are the same. So what the smaller
-    text has alone counts more, the shorter it is; but for one shingle, which also changes where something is added.
-    What is added or cut counts as ever. Never larger than without.
+    Return Jaccard similarity and containment, smaller where words were replaced in a text of few.
+    With one word replaced a statement of thirty is another one, though nearly nine tenths are the same. So what the
+    smaller text has alone counts more, the shorter it is, but for one shingle, which changes too where something is
+    added. What is added or cut counts as ever. Never larger than without.
     """
     smaller = min(first.size, second.size)
     if not smaller:
         return 0.0, 0.0
     shared = int(np.intersect1d(first, second, assume_unique=True).size)
-    extra = _STRICTER * max(0, smaller - shared - 1) * max(0.0, few / smaller - 1)
+    extra = _STRICTER * max(0, smaller - shared - 1) * max(0.0, FEW / smaller - 1)
     return shared / (first.size + second.size - shared + extra), shared / (smaller + extra)
 
 
@@ -116,8 +117,8 @@ def _piece_starts(codes: Codes, ends: Places) -> Flags:
     for away in range(1, _REACH + 1):
         is_start[away:] &= hashes[away:] < hashes[:-away]
         is_start[:-away] &= hashes[:-away] <= hashes[away:]
-    # Not with fewer letters on one side: so what is added before or after a text changes its first or last piece alone.
-    for place in (begins + 1, ends - 1, ends - 2):
+    # Not beside the first or the last letter: what is added before or after changes the first or last piece alone.
+    for place in (begins + 1, ends - 1):
         is_start[np.clip(place, 0, codes.size - 1)] = False
     is_start[begins] = True
     return is_start

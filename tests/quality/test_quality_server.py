@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
-from es_simhash.texts.shingles import share_shingles, shingle_sets
+from es_simhash.texts.measures import WORD_SHINGLES
+from es_simhash.texts.shingles import shingle_sets
 from tests.servers.support import ONE_SHARD, fill, put, read_all, send_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -277,7 +278,7 @@ def true_precision(found):
         if prints[one] is not None and prints[other] is not None:
             distance = hamming_distance(prints[one], prints[other])
             if distance <= 12:
-                pairs.append((distance, share_shingles(sets[one], sets[other])[2] >= 0.8))
+                pairs.append((distance, WORD_SHINGLES.compare(sets[one], sets[other]).similarity >= 0.8))
     within = {most: [right for distance, right in pairs if distance <= most] for most in (0, 3, 5, 8, 10, 12)}
     return {most: (sum(each) / len(each) if each else None, len(each)) for most, each in within.items()}
 

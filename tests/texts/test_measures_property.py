@@ -79,8 +79,8 @@ def test_the_same_letters_are_the_same_text(first, second, unit):
 def test_in_a_text_of_few_words_a_replaced_word_makes_another_text():
     """What is added or cut does not; in a long text one word counts as before."""
     seats = (
-        "She books a {} seat on the left side of the train whenever she travels to the coast, leaves at nine in the "
-        "morning from the old station, and pays with the card of the office"
+        "She books a {} seat on the left side of the train whenever she travels to the coast, and pays with the card "
+        "of the office"
     )
     window, aisle, more = seats.format("window"), seats.format("aisle"), seats.format("window") + " (Agency)"
     assert compare_texts(window, aisle).jaccard < 0.8 < compare_texts(window, more).jaccard
@@ -180,7 +180,7 @@ def test_shingles_of_characters_are_runs_of_letters(texts):
     for number, name in enumerate(("jaccard", "containment")):
         similarity, containment = compare_pairs(texts, left, right, measure=TextMeasure(name, "characters"))
         for text, found, contained in zip(texts, similarity.tolist(), containment.tolist(), strict=True):
-            shares = reference.share_of_few(texts[0], text, runs=reference.letter_runs, few=70)
+            shares = reference.share_of_few(texts[0], text, runs=reference.letter_runs)
             assert (found, contained) == pytest.approx((float(shares[number]), float(shares[1])))
 
 

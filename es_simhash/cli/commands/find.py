@@ -122,7 +122,7 @@ def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[
 @options.share(
     "--verify",
     help="Compare the texts of the documents found, and drop those that share less than this part of their "
-    "12-letter shingles.",
+    "7-letter shingles.",
 )
 @measures
 @options.filter_query
