@@ -179,7 +179,7 @@ def test_replace_takes_over_only_neighbours(server, index, simhash, client, call
     ]
     assert stored_groups(read_all(server, index)) == {"0": "2", "1": "3", "2": "2", "3": "3"}
     # This one is a neighbour of the canonical, and not of the member that was taken over before.
-    shorter = " ".join(first.split()[:-16])
+    shorter = " ".join(first.split()[:-18])
     more = [{"_id": "4", "body": shorter}]
     ingest_in_batches(client, call, index, more, batch=1, on_duplicate="replace", **grouping)
     groups = {id_: each["simhash"]["group"] for id_, each in read_all(server, index).items()}
