@@ -224,12 +224,12 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     filled = run("backfill", plain, "--group")
     assert "records its grouping now" in filled.stderr
     assert (
-        "within 12 bits, at least 80 % of the 12-letter shingles are the same; stays: the smallest id" in filled.stderr
+        "within 12 bits, at least 80 % of the 7-letter shingles are the same; stays: the smallest id" in filled.stderr
     )
     assert f"es-simhash reconcile {plain} --regroup" in filled.stderr
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
-    words = "within 12 bits, at least 80 % of the 12-letter shingles are the same, as the index records"
+    words = "within 12 bits, at least 80 % of the 7-letter shingles are the same, as the index records"
     assert words in " ".join(found.stdout.split())
     narrow = run("find", plain, "--id", "0a", "-d", 3)
     assert "the index records 12 bits" in narrow.stderr
@@ -251,7 +251,7 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
     assert text[:20] in by_rule.stdout
     assert "similarity" in by_rule.stdout
     assert "edited" not in by_rule.stdout
-    assert "within 3 bits, at least 100 % of the 12-letter shingles are the same" in " ".join(by_rule.stdout.split())
+    assert "within 3 bits, at least 100 % of the 7-letter shingles are the same" in " ".join(by_rule.stdout.split())
     assert "rejected: edited: " in by_rule.stderr
     asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
     [answer] = map(json.loads, asked.stdout.splitlines())

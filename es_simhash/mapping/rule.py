@@ -211,7 +211,7 @@ class PairRule:
         """
         The rule for people, as every command, page and message says it.
         >>> PairRule(12, 0.8).words
-        'within 12 bits, at least 80 % of the 12-letter shingles are the same'
+        'within 12 bits, at least 80 % of the 7-letter shingles are the same'
         """
         return ", ".join(self.parts())
 

@@ -230,7 +230,7 @@ def test_what_the_index_records_is_said_as_it_is_typed(run, news, index, monkeyp
     failed(run("ingest", news, "-", "-t", "title", stdin="{}"), "--text-field 'title' differs from 'body', which")
     assert run("create", f"{index}-2", "-t", "body").exit_code == 0
     table = run("check", f"{index}-2").stdout
-    assert "within 12 bits, at least 80 % of the 12-letter shingles are the same (not grouped yet)" in table
+    assert "within 12 bits, at least 80 % of the 7-letter shingles are the same (not grouped yet)" in table
 
 
 def test_a_dry_run_of_reconcile_says_why_an_ingest_is_rewritten(run, index, server):

@@ -226,7 +226,7 @@ def test_the_nearest_that_were_rejected_are_noted():
     nearest = answer.rejected[0]
     similarity = compare_texts(BASE, texts["news-1", "7"]["title"]).jaccard
     assert nearest.near_dup.similarity == similarity
-    assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 12-letter shingles, below 80 %"
+    assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
     assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
 
 

@@ -237,4 +237,4 @@ def test_one_default_finds_reposts(run, index, tmp_path):
     done = run("ingest", index, path, "--create", "--text-field", "body", "--on-duplicate", "skip")
     assert done.exit_code == 0, done.output
     assert "1 document written" in done.stdout
-    assert "within 12 bits, at least 80 % of the 12-letter shingles are the same" in done.stderr
+    assert "within 12 bits, at least 80 % of the 7-letter shingles are the same" in done.stderr

@@ -46,7 +46,7 @@ class AsyncLookupMethods(AsyncBase):
         Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
 
         The rule is a distance of fingerprints and a similarity of texts; where the index records none, within 12 bits,
-        and at least .8 of the 12-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
+        and at least .8 of the 7-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
         ``verify=False`` and a *fingerprint* are bits alone. Values of fields (``per``, ``within``) do not count, since
         a text has none. In several indices each document is judged by the rule of its own.
 
@@ -81,7 +81,7 @@ class AsyncLookupMethods(AsyncBase):
                 Lookup plan to use instead of the cheapest.
             verify:
                 By default the rule that the index records decides, also about the texts. ``False``: bits alone.
-                ``True``: compare the texts as that rule does, else by .8 of their 12-letter shingles (exact Jaccard). A
+                ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
                 number: that bound instead. A function of a :class:`NearDup`: returns its text. A :class:`Verification`:
                 all of these settings, and the measure, such as the edit similarity of characters. Needs a *text* or a
                 document. A near-duplicate whose text cannot be read is kept, last and without similarity;

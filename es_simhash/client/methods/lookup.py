@@ -33,7 +33,7 @@ class LookupMethods(SyncBase):
         Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
 
         The rule is a distance of fingerprints and a similarity of texts; where the index records none, within 12 bits,
-        and at least .8 of the 12-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
+        and at least .8 of the 7-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
         ``verify=False`` and a *fingerprint* are bits alone. Values of fields (``per``, ``within``) do not count, since
         a text has none. In several indices each document is judged by the rule of its own.
 
