@@ -8,15 +8,14 @@ import pytest
 
 from es_simhash import fingerprint, hamming_distance, to_hex
 from tests.servers.archives import write_archive
-from tests.servers.command_line import failed
+from tests.servers.command_line import NEAR, TEXT, failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
 
-TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 TEXTS = {
     "a": TEXT,
     "b": TEXT.upper(),
-    "c": TEXT.replace("long", "very long"),
+    "c": NEAR,
     "d": "Rain is expected in the north until Friday evening.",
 }
 DISTANCE = hamming_distance(fingerprint(TEXTS["a"]), fingerprint(TEXTS["c"]))

@@ -13,7 +13,7 @@ PROGRAM = [sys.executable, "-m", "es_simhash"]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-NEAR = TEXT.replace("long", "very long")
+NEAR = TEXT.replace("cost", "cost and its height")
 OTHER = "Rain is expected in the north, with strong winds along the coast until Friday evening."
 
 
