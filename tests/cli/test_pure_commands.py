@@ -190,7 +190,9 @@ def test_query_as_console_text_is_a_request_and_its_body(local):
     comments, _, rest = result.stdout.partition("GET ")
     request, body = rest.split("\n", 1)
     assert all(line.startswith("# ") for line in comments.splitlines())
-    assert comments.startswith(f"# near-duplicates of fingerprint {PRINT}; within 3 bits; lookup plan ")
+    assert comments.startswith(
+        f"# near-duplicates of fingerprint {PRINT}; within 3 bits, texts not compared; lookup plan "
+    )
     assert request == "news/_search"
     search = build_query(from_hex(PRINT), plan=plan_lookup(3), source=["title", "url"])
     assert json.loads(body) == with_distances(search, "script", from_hex(PRINT))
@@ -198,7 +200,7 @@ def test_query_as_console_text_is_a_request_and_its_body(local):
 
 def test_a_search_without_a_script_shows_candidates(local):
     result = local("query", "--fingerprint", PRINT, "--console", "-d", 3, "--no-scripts")
-    assert result.stdout.startswith(f"# candidates of fingerprint {PRINT}; within 3 bits; ")
+    assert result.stdout.startswith(f"# candidates of fingerprint {PRINT}; within 3 bits, texts not compared; ")
     assert "# a near-duplicate has a fingerprint within 3 bits: es-simhash distance\n" in result.stdout
     assert "script" not in result.stdout.partition("/_search")[2]
 
@@ -209,7 +211,7 @@ def test_without_an_index_three_bits_are_said_to_be_the_default(local, form):
     subject = [] if form == ["--tool"] else ["--fingerprint", PRINT]
     done = local("query", *subject, *form)
     said = done.stdout if {"--console", "--esql"}.intersection(form) else done.stderr
-    assert "within 3 bits, the default without --index" in said
+    assert "within 3 bits, texts not compared, the default without --index" in said
     assert "the default" not in local("query", *subject, *form, "-d", 3).output
 
 
@@ -224,7 +226,7 @@ def test_a_query_by_id_needs_no_server_up_to_distance_3(local):
     result = local("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
     assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
     said = [json.loads(line)["note"]["message"] for line in result.stderr.splitlines()]
-    assert said[0] == 'candidates of document "a/b"; within 2 bits; terms lookup'
+    assert said[0] == 'candidates of document "a/b"; within 2 bits, texts not compared; terms lookup'
     assert said[1].startswith("the document itself is among the hits")
 
 
