@@ -188,7 +188,7 @@ class PresetSample(Record):
     within the distance were compared. *precision*: share of the pairs within the distance whose texts are similar
     enough for the preset; ``None`` without pairs. It is what the bits alone would get right: the preset compares the
     texts and leaves the other pairs out. *left_out*: how many more documents were drawn and not looked up, because
-    those before them have half a million documents near them.
+    those before them have 250,000 documents near them.
     """
 
     preset: str

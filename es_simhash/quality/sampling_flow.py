@@ -178,7 +178,7 @@ def _draw_hits(
 LOOKUPS = 200
 """Sampled documents that are looked up."""
 _TOGETHER = 20
-MOST_NEAR = 500_000
+MOST_NEAR = 250_000
 """Once so many documents near sampled ones were read, no more of these are looked up."""
 # One is looked up at a time where one has more documents near it, so that no more are in memory at once.
 _MANY = 10_000
