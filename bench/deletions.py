@@ -22,6 +22,7 @@ from es_simhash import fingerprints
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.in_flight import Document
 from es_simhash.lookup.content import Content
+from es_simhash.lookup.options import measure_of
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import PRESETS
 
@@ -29,8 +30,11 @@ RIGHT, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
 Truth = dict[tuple[str, str], float]
 
 GROUPINGS = {
-    "default": Grouping("star", 3, similarity=0.8),
-    **{name: Grouping("star", each.max_distance, similarity=each.similarity) for name, each in PRESETS.items()},
+    **{
+        name: Grouping("star", each.max_distance, similarity=each.similarity, measure=measure_of(each))
+        for name, each in PRESETS.items()
+    },
+    "3 bits, verified": Grouping("star", 3, similarity=0.8),
     "3 bits, not verified": Grouping("star", 3),
     "8 bits, not verified": Grouping("star", 8),
     "12 bits, not verified": Grouping("star", 12),

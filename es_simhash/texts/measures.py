@@ -251,7 +251,7 @@ PRESETS: dict[str, Preset] = {
             "edited",
             "shingles-2",
             16,
-            0.6,
+            0.55,
             "the same text, edited: a paragraph cut, an introduction added, sentences rewritten",
             unit="characters",
         ),
