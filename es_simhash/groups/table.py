@@ -246,6 +246,7 @@ class Table:
         for place, name in found.items():
             longer = (f"{self.row(place).index}/" * number + name for number in itertools.count())
             found[place] = next(each for each in longer if each not in taken)
+            taken.add(found[place])
         return found
 
     def allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -147,6 +147,28 @@ def hit(document):
     }
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from(("x", "b/x", "b?r/x", "c/b/x")), st.sampled_from((None, "r"))
+        ),
+        min_size=1,
+        unique=True,
+    )
+)
+def test_names_of_groups(keys):
+    """No two canonicals have one name, whatever ids look like names; the first of an id has it as its name."""
+    table = Table("simhash", Grouping("star", 0, ("id",)))
+    for number, (index, id_, routing) in enumerate(keys):
+        fields = {"simhash.fingerprint": [f"{number:016x}"]}
+        table.add([{"_index": index, "_id": id_, "fields": fields} | ({"_routing": routing} if routing else {})])
+    names = table.group().names(np.arange(len(keys)))
+    assert len(set(names)) == len(keys)
+    first = {id_: min((index, routing or "") for index, own, routing in keys if own == id_) for _, id_, _ in keys}
+    for name, (index, id_, routing) in zip(names, keys, strict=True):
+        assert (name == id_) == (first[id_] == (index, routing or ""))
+
+
 SPILLED = Resources(spill=TemporaryFile)
 
 
