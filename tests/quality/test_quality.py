@@ -17,12 +17,14 @@ from es_simhash import (
 )
 from es_simhash.errors import SchemeError
 from es_simhash.hashing import fingerprint, hamming_distance
-from es_simhash.lookup.options import Verification, verification_of
+from es_simhash.lookup.options import Verification, asked_rule
+from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
 from es_simhash.quality.evaluate import plot_report
 from es_simhash.quality.explain_flow import list_features
 from es_simhash.quality.tune_flow import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
+from es_simhash.texts.measures import TextMeasure
 
 SENTENCES = [
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost.",
@@ -268,16 +270,19 @@ def test_presets():
 
 def test_what_verify_stands_for():
     """A flag, a bound, a function or a whole Verification; anything else is refused."""
-    assert verification_of(False) is verification_of(None) is None
-    assert verification_of(True, preset=PRESETS["near"]) == Verification(0.9)
-    assert verification_of(0) == Verification(0.0)
-    assert verification_of(str).texts is str
-    assert verification_of(0.7, preset=PRESETS["noisy"]) == Verification(0.7, measure="edit", unit="characters")
+    rule, similar = PairRule(3), TextMeasure("edit", "characters", "same")
+    assert asked_rule(rule, verify=False) == asked_rule(rule) == rule
+    assert asked_rule(rule, preset=PRESETS["near"], verify=True) == PairRule(8, 0.9)
+    assert asked_rule(rule, verify=0) == PairRule(3, 0.0)
+    assert asked_rule(rule, verify=str) == PairRule(3, 0.8)
+    assert asked_rule(rule, preset="noisy", verify=0.7) == PairRule(16, 0.7, TextMeasure("edit", "characters"))
+    whole = Verification(0.7, measure="edit", unit="characters", numbers="same")
+    assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
     with pytest.raises(InvalidInputError, match="measure"):
         Verification(measure="edits")
     for wrong, error in ((1.5, InvalidInputError), (float("nan"), InvalidInputError), ("yes", TypeError)):
         with pytest.raises(error):
-            verification_of(wrong)
+            asked_rule(rule, verify=wrong)
     with pytest.raises(TypeError, match="texts"):
         Verification(texts="here")
 
