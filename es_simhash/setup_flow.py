@@ -18,6 +18,7 @@ from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.groups.settings_flow import field_kinds, refuse_regrouping, settle_grouping
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
+from es_simhash.lookup.options import Verification
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
 from es_simhash.mapping.fields import Fields
@@ -25,8 +26,10 @@ from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.quality.doctor_flow import find_templates
+from es_simhash.quality.health import Finding
 from es_simhash.quality.stats_flow import count_groups
-from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, tune
+from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, Tuning, enough_distance, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
@@ -45,6 +48,11 @@ FEW = 50
 
 WIDEST = DEFAULT_PRESET.name
 """The preset where nothing is measured: that of an index without a record."""
+
+# Features other than those of the presets, such as keywords, find texts that were edited much.
+_OTHER_FEATURES = Verification(
+    PRESETS["edited"].similarity, measure=PRESETS["edited"].measure, unit=PRESETS["edited"].unit
+)
 
 Part = Literal["fields", "grouping", "max_distance"]
 
@@ -80,6 +88,13 @@ class Setup:
             the index is empty. Fewer than 50 are too few.
         measured:
             What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
+        presets:
+            The same of every preset; empty where nothing was measured.
+        notes:
+            What the sample shows beside: two ways of writing Chinese, many numbers, why fewer texts were drawn.
+        findings:
+            Template text that many of the documents have, or the largest group, as :meth:`SimHashClient.doctor` finds
+            it: what speaks against removing duplicates.
         filled:
             The last report of the backfill, with the first 100 failures of all, or what it would report; ``None`` in a
             dry run of an index without fingerprints, unless documents may have a field of their own there.
@@ -104,6 +119,9 @@ class Setup:
     missing: int
     sampled: int = 0
     measured: PresetFigures | None = None
+    presets: tuple[PresetFigures, ...] = ()
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     filled: BackfillProgress | None = None
     groups: Reconciled | None = None
     outside: int = 0
@@ -126,7 +144,12 @@ class Setup:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        return asdict(self) | {"is_already": self.is_already, "is_complete": self.is_complete}
+        findings = [each.to_dict() for each in self.findings]
+        return asdict(self) | {
+            "findings": findings,
+            "is_already": self.is_already,
+            "is_complete": self.is_complete,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +163,7 @@ class _Wanted:
     request: GroupingRequest
     grouping: Grouping
     lacking: Mapping[Part, list[str]]
-    sampled: int
+    tuning: Tuning | None
     measured: PresetFigures | None
 
 
@@ -149,7 +172,7 @@ def setup(
     index: Index,
     text_field: str | Sequence[str],
     time_field: str | None,
-    preset: str | None,
+    request: GroupingRequest,
     *,
     dry_run: bool,
 ) -> Flow[Setup]:
@@ -160,8 +183,9 @@ def setup(
     """
     named = check_fields("text_field", text_field, may_lack=True)
     if time_field is not None:
-        check_field("time_field", time_field)
-    request = GroupingRequest(preset=preset, canonical=time_field)
+        if request.canonical is not None:
+            raise InvalidInputError("time_field is a canonical order: give time_field or canonical, not both")
+        request = replace(request, canonical=check_field("time_field", time_field))
     resolved = yield from resolve_index(context, check_index(index))
     yield from refresh(index)
     documents = yield from _count(index, {"match_all": {}})
@@ -183,8 +207,10 @@ def setup(
         tuple(part for part, names in wanted.lacking.items() if names),
         documents,
         missing,
-        wanted.sampled,
+        0 if wanted.tuning is None else wanted.tuning.sampled,
         wanted.measured,
+        () if wanted.tuning is None else wanted.tuning.presets,
+        () if wanted.tuning is None else (*wanted.tuning.reasons, *wanted.tuning.notes),
     )
     if with_fingerprint:
         found = replace(found, outside=(yield from count_groups(index, Fields(context.prefix), [])).lost)
@@ -231,35 +257,35 @@ def _decide(
     recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
     settings = agree(future, context)
     is_free = recorded is None and settings.max_distance is None
-    asked = request.preset
-    if is_free and asked is None and settings.scheme != get_scheme(PRESETS[WIDEST].scheme):
-        raise InvalidInputError(
-            f"index {shorten(index_key(index))} has scheme {settings.scheme}, and presets are measured with "
-            f"{PRESETS[WIDEST].scheme}: record a distance for it (put_mapping, or es-simhash create --existing "
-            "--max-distance BITS --yes), and then set it up"
-        )
+    is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)
+    has_presets = settings.scheme.has_features_of(get_scheme(PRESETS[WIDEST].scheme))
     # Refuses a time field that cannot order documents, or another rule than is recorded, before texts are read.
     if request.canonical is not None:
         field_kinds(future, request.put_on(Grouping()))
-    if is_free:
-        request = replace(request, preset=asked or WIDEST)
+    if is_open:
+        request = replace(request, preset=WIDEST) if has_presets else replace(request, verify=_OTHER_FEATURES)
     grouping = yield from settle_grouping(context, future, request, record=False)
-    sampled, measured = 0, None
+    tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):
-        options = TuneOptions(sample=SAMPLE, schemes=[PRESETS[WIDEST].scheme], text_field=named)
-        found = yield from tune(context, index, options)
-        sampled = found.sampled
-        preset = asked or (WIDEST if sampled < FEW else found.recommended or WIDEST)
-        measured = next(each for each in found.presets if each.preset == preset)
-        if is_free:
-            request = replace(request, preset=preset)
-            grouping = yield from settle_grouping(context, future, request, record=False)
+        tuning = yield from tune(
+            context, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named)
+        )
+        chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
+        if is_open and not has_presets and tuning.sampled >= FEW:
+            own = [each for each in tuning.schemes if each.scheme == str(settings.scheme)]
+            request = replace(request, max_distance=enough_distance(own))
+        elif is_open and has_presets:
+            request = replace(request, preset=chosen or WIDEST)
+        grouping = yield from settle_grouping(context, future, request, record=False)
+        if has_presets:
+            named_one = preset_of(grouping, settings) or tuning.recommended or WIDEST
+            measured = next(each for each in tuning.presets if each.preset == named_one)
     lacking: dict[Part, list[str]] = {
         "fields": [name for name in resolved.mappings if _lacks(context, name, resolved)],
         "grouping": [name for name, own in future.each.items() if target_of(own) is None],
         "max_distance": [name for name, own in future.each.items() if own.max_distance is None],
     }
-    return _Wanted(future, request, grouping, lacking, sampled, measured)
+    return _Wanted(future, request, grouping, lacking, tuning, measured)
 
 
 def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -> Resolved:
@@ -301,7 +327,7 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
     """Return the preset whose distance and comparison of texts *grouping* has in an index with *settings*."""
     for preset in PRESETS.values():
         is_same = GroupingRequest(preset=preset).put_on(grouping) == grouping
-        if is_same and get_scheme(preset.scheme) == settings.scheme:
+        if is_same and settings.scheme.has_features_of(get_scheme(preset.scheme)):
             return preset.name
     return None
 
@@ -339,7 +365,10 @@ def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) ->
         filled = yield from backfill(context, index, BackfillOptions())
         at = "all documents were grouped"
         grouped = yield from reconcile(context, index, GroupingRequest())
-    return replace(found, filled=filled, groups=grouped)
+    found = replace(found, filled=filled, groups=grouped)
+    if not grouped.duplicates:
+        return found
+    return replace(found, findings=tuple((yield from find_templates(context, index))))
 
 
 def _read_rollover(context: Context, index: Index, resolved: Resolved) -> Flow[str]:

@@ -2,11 +2,12 @@
 
 import json
 import shlex
+from random import Random
 
 import click
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, hamming_distance
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
 from es_simhash.cli import app
 from es_simhash.cli.commands import find
 from tests.estates.wire import Wire
@@ -145,14 +146,72 @@ def test_a_wrong_field_leaves_the_index_as_it_was(server, plain, simhash, argume
     assert meta_of(server, plain) is None
 
 
-def test_another_scheme_has_no_preset(server, plain, sync_client):
-    """Unless a distance is recorded."""
+def test_another_scheme_has_no_preset(plain, sync_client):
+    """Its texts are compared as those that were edited; with too few texts to measure, the usual distance counts."""
+    found = SimHashClient(sync_client, scheme="words").setup(plain, text_field="body")
+    assert (found.preset, found.measured, found.max_distance) == (None, None, 12)
+    assert found.grouping["similarity"] == {
+        "at_least": 0.6,
+        "measure": "jaccard",
+        "unit": "characters",
+        "numbers": "any",
+    }
+    assert found.groups.duplicates >= 11
+
+
+def test_the_distance_of_another_scheme_is_measured(server, index, sync_client):
+    """The smallest that finds nearly as many edited copies as the largest; what is given goes before it."""
+    words = [f"w{n}{letter}" for n in range(400) for letter in "abc"]
+    chance = Random(7)
+    put(server, index, [{"_id": str(n), "body": " ".join(chance.sample(words, 80))} for n in range(60)])
+    server.request("POST", f"/{index}/_refresh")
     simhash = SimHashClient(sync_client, scheme="words")
-    with pytest.raises(InvalidInputError, match="record a distance"):
-        simhash.setup(plain, text_field="body")
-    assert meta_of(server, plain) is None
-    simhash.put_mapping(plain, text_field="body", max_distance=8)
-    assert simhash.setup(plain).groups.duplicates >= 11
+    found = simhash.setup(index, text_field="body", dry_run=True)
+    assert found.sampled == 60
+    assert 3 <= found.max_distance <= 16
+    assert simhash.setup(index, text_field="body", max_distance=9, verify=0.5, dry_run=True).max_distance == 9
+
+
+def test_the_rule_is_an_option(plain, simhash):
+    """Whatever ingest takes; it is recorded, and a time field is an order like any other."""
+    found = simhash.setup(plain, text_field="body", preset="near", rule="connected")
+    assert (found.preset, found.grouping["rule"], found.grouping["max_distance"]) == ("near", "connected", 8)
+    with pytest.raises(InvalidInputError, match="not both"):
+        simhash.setup(plain, time_field="published", canonical="id")
+
+
+def log_lines():
+    hosts = ["Received block", "Deleted block", "Served block"]
+    for n in range(60):
+        said = f"{hosts[n % 3]} blk_-16089996{n:05d} of size {n * 7919} from /10.250.{n % 7}.{n}:50010, and closed it"
+        yield {"_id": str(n), "body": f"2026-11-26 22:{n:02d}:07,{n:03d} INFO dfs.DataNode: {said} after {n} ms"}
+
+
+def test_log_lines(server, index, sync_client):
+    """Setup says that numbers are most of them; with the step that leaves these out there are three groups."""
+    put(server, index, log_lines())
+    server.request("POST", f"/{index}/_refresh")
+    found = SimHashClient(sync_client).setup(index, text_field="body", dry_run=True)
+    assert any("preprocess step numbers" in each for each in found.notes)
+    simhash = SimHashClient(sync_client, scheme=get_scheme("shingles", preprocess="numbers"))
+    found = simhash.setup(index, text_field="body")
+    assert found.preset is not None
+    assert (found.groups.duplicates, found.scheme) == (57, "shingles-2(preprocess=numbers)")
+    assert not any("numbers" in each for each in found.notes)
+
+
+def test_template_text_comes_before_a_plan(run, server, index):
+    """Flats of one agency, most of whose text is the agency's: no removal is advised before that is said."""
+    *agency, last = random_texts(4, 9)
+    own = [" ".join(each.split()[:7]) for each in random_texts(60, 10)]
+    flats = [{"_id": str(n), "body": f"{each}. {'. '.join(agency)}. {last}"} for n, each in enumerate(own)]
+    put(server, index, flats)
+    server.request("POST", f"/{index}/_refresh")
+    shown = run("setup", index, "--text-field", "body", "--yes").stdout
+    names = [line.split()[1] for line in shown.splitlines() if line.startswith("es-simhash ")]
+    assert "have this text in common" in shown, shown
+    assert names[0] == "boilerplate"
+    assert "plan" not in names
 
 
 def test_few_documents(server, index, simhash):
@@ -208,12 +267,12 @@ def test_the_command(run, server, plain):
         assert "already set up" in again.stdout
         lines = [line for line in again.stdout.splitlines() if line.startswith("es-simhash ")]
         commands = [shlex.split(line, comments=True)[1:] for line in lines]
-        assert [name for name, *_ in commands] == ["find", "groups", "report", "plan", "follow"]
+        assert [name for name, *_ in commands] == ["find", "groups", "report", "follow", "plan"]
         for name, *rest in commands:
             app.get_command(click.Context(app), name).make_context(name, rest)  # an option that is not there raises
         found = run(*commands[0])
         assert "1 near-duplicate" in found.stdout, found.output
-    assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 10
+    assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 14
     plan = json.loads(run("setup", plain, "--yes", "--json").stdout)
     assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
 

@@ -65,7 +65,7 @@ class GroupingRequest:
         if self.preset is None:
             return
         preset = get_preset(self.preset)
-        if get_scheme(preset.scheme) != settings.scheme:
+        if not settings.scheme.has_features_of(get_scheme(preset.scheme)):
             raise InvalidInputError(
                 f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: "
                 "give max_distance and verify instead"

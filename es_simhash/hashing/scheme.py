@@ -169,6 +169,11 @@ class Scheme:
         """Whether a text is changed before its features are made: by the steps of *preprocess*, or by boilerplate."""
         return bool(self.preprocess) or "boilerplate" in self.digests
 
+    def has_features_of(self, other: Scheme) -> bool:
+        """Return whether texts have the same features as in *other*, whatever is done with them before."""
+        plain = (replace(each.without_boilerplate(), preprocess=(), _libraries=()) for each in (self, other))
+        return next(plain) == next(plain)
+
     def without_boilerplate(self) -> Scheme:
         """Return the scheme that leaves no template text out."""
         digests, files = (

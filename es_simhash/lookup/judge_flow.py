@@ -209,7 +209,7 @@ def _rejected(case: _Case, each: NearDup, rule: PairRule, found: Comparison, rea
 def _preset_for(distance: int, first: str, second: str, scheme: Scheme) -> str | None:
     """Return the first preset that accepts two texts of so many bits; ``None`` if none does."""
     for preset in PRESETS.values():
-        if distance <= preset.max_distance and get_scheme(preset.scheme) == scheme:
+        if distance <= preset.max_distance and scheme.has_features_of(get_scheme(preset.scheme)):
             measure = TextMeasure(preset.measure, preset.unit)
             if (
                 measure.compare(*measure.prepare([first, second]), bound=preset.similarity).similarity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.lacking_flow import unfilled_query
@@ -29,6 +29,9 @@ _FORECAST = (0, 3, 5, 8, 10, 12)
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
 _MISSING = 200
 _HOTTEST = 3
+
+# Findings about block terms, why not all were counted, and the largest group with its size.
+Counted: TypeAlias = tuple[list[Finding], list[Gap], tuple[str, int] | None]
 
 
 def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Diagnosis]:
@@ -60,8 +63,7 @@ def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Dia
     findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
     counted = yield from _count_blocks(context, index, fingerprinted)
     findings += counted[0]
-    findings += yield from find_hot_templates(index, settings, fields, counted[0])
-    findings += yield from find_group_template(index, settings, fields, Fields(context.prefix).group, counted[2])
+    findings += yield from _examine_templates(context, index, settings, fields, counted)
     lost = yield from _find_lost(context, index)
     findings += lost[0]
     forecast = yield from _forecast(context, index)
@@ -75,6 +77,22 @@ def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Dia
         forecast,
         (*sentences([*gaps, *counted[1]]), *lost[1]),
     )
+
+
+def find_templates(context: Context, index: Index) -> Flow[list[Finding]]:
+    """Return the template text that documents with a frequent block term, or the largest group, have in common."""
+    settings = yield from read_present_settings(context, index)
+    documents, _ = yield from count_documents(index, {"exists": {"field": Fields(context.prefix).fingerprint}})
+    counted = yield from _count_blocks(context, index, documents)
+    return (yield from _examine_templates(context, index, settings, settings.text_fields, counted))
+
+
+def _examine_templates(
+    context: Context, index: Index, settings: IndexSettings, fields: Sequence[str], counted: Counted
+) -> Flow[list[Finding]]:
+    hot = yield from find_hot_templates(index, settings, fields, counted[0])
+    group = Fields(context.prefix).group
+    return [*hot, *(yield from find_group_template(index, settings, fields, group, counted[2]))]
 
 
 def _examine(
@@ -126,9 +144,7 @@ def _find_lost(context: Context, index: Index) -> Flow[tuple[list[Finding], tupl
     return [Finding("error", "lost_canonicals", values)], ()
 
 
-def _count_blocks(
-    context: Context, index: Index, fingerprinted: int
-) -> Flow[tuple[list[Finding], list[Gap], tuple[str, int] | None]]:
+def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[Counted]:
     """Return the findings about block terms, why not all were counted, and the largest group with its size."""
     ours = Fields(context.prefix)
     names = [ours.fingerprint, ours.group, *ours.blocks]

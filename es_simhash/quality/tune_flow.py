@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from operator import attrgetter
 from random import Random
@@ -23,6 +23,7 @@ from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
+from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.options import measure_of
 from es_simhash.lookup.plan import estimate, plan_lookup
@@ -30,7 +31,7 @@ from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.mapping import check_texts, exist_clauses
 from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
-from es_simhash.quality.edits import EDITS, NOISE, Edit, Scripts, conversion_is_available, count_scripts
+from es_simhash.quality.edits import EDITS, NOISE, REVISIONS, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
 from es_simhash.quality.sampling_flow import SampleOptions, read_real_pairs, sample_option, sample_texts
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
@@ -122,7 +123,8 @@ class PresetFigures:
     *recall_above_bound*: the same among copies at or above the preset's similarity: what the distance alone costs.
     *unrelated*: documents expected to be fetched for verification and dropped, at each lookup. *candidates*,
     *milliseconds*: the planner's estimate for a lookup; ``None`` without an index. *recall_similar*: recall among the
-    copies that share 80 % of their shingles with the original; ``None`` without any.
+    copies that share 80 % of their shingles with the original; ``None`` without any. *by_edit*: recall by kind of edit,
+    with 2 % wrong letters and what editors change.
     """
 
     preset: str
@@ -135,6 +137,7 @@ class PresetFigures:
     candidates: float | None = None
     milliseconds: float | None = None
     recall_similar: float | None = None
+    by_edit: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,12 @@ class Tuning(Tabular):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset, and one for each scheme and distance."""
-        rows = [{"kind": "preset", "name": each.preset, **_without(asdict(each), "preset")} for each in self.presets]
+        rows = []
+        for each in self.presets:
+            shares = {f"recall.{kind}": share for kind, share in each.by_edit.items()}
+            rows.append(
+                {"kind": "preset", "name": each.preset, **_without(asdict(each), "preset", "by_edit"), **shares}
+            )
         for figures in self.schemes:
             shares = {f"recall.{kind}": share for kind, share in figures.by_edit.items()}
             row = _without(asdict(figures), "scheme", "by_edit")
@@ -218,9 +226,21 @@ def measure_scheme(
     return figures
 
 
-def measure_preset(edited: Edited, noisy: Edited, preset: Preset, near: RealPairs, *, documents: int) -> PresetFigures:
-    """Return what *preset* reports in an index of so many *documents*; *near*: the pairs of its scheme."""
-    scheme = get_scheme(preset.scheme)
+def measure_preset(
+    edited: Edited,
+    noisy: Edited,
+    preset: Preset,
+    near: RealPairs,
+    *,
+    documents: int,
+    scheme: Scheme | None = None,
+    revised: Edited | None = None,
+) -> PresetFigures:
+    """
+    Return what *preset* reports in an index of so many *documents*; *near*: the pairs of *scheme*, by default its own.
+    *revised*: copies that editors changed much, which count by kind alone.
+    """
+    scheme = scheme or get_scheme(preset.scheme)
     found, similar = _report(edited, preset, scheme)
     recall = float((found & similar).mean()) if found.size else None
     above = float(found[similar].mean()) if similar.any() else None
@@ -230,8 +250,19 @@ def measure_preset(edited: Edited, noisy: Edited, preset: Preset, near: RealPair
     unrelated = _unrelated(near, count=len(edited.originals), documents=documents)
     near_noise, similar_noise = _report(noisy, preset, scheme)
     noise_recall = float((near_noise & similar_noise).mean()) if near_noise.size else None
+    by_edit = edited.mean_by_kind(found & similar) | noisy.mean_by_kind(near_noise & similar_noise)
+    if revised is not None:
+        by_edit |= revised.mean_by_kind(np.logical_and(*_report(revised, preset, scheme)))
     return PresetFigures(
-        preset.name, at, preset.similarity, recall, above, unrelated[at], noise_recall, recall_similar=recall_similar
+        preset.name,
+        at,
+        preset.similarity,
+        recall,
+        above,
+        unrelated[at],
+        noise_recall,
+        recall_similar=recall_similar,
+        by_edit=by_edit,
     )
 
 
@@ -239,8 +270,9 @@ def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.
     """Return which copies are within the distance of *preset*, and which are similar enough."""
     measure = measure_of(preset)
     near = _distances(edited, scheme) <= preset.max_distance
-    if measure == WORD_SHINGLES:
+    if measure == WORD_SHINGLES and not scheme.changes_texts:
         return near, edited.similarity >= preset.similarity
+    measure = measure.after(scheme)
     both = [*edited.originals, *edited.copies]
     places = np.arange(len(edited.originals), len(both))
     scores, _ = compare_pairs(both, edited.origins, places, measure=measure, bound=preset.similarity)
@@ -260,6 +292,12 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     return enough[0].preset if enough else None
 
 
+def enough_distance(figures: Sequence[SchemeFigures]) -> int | None:
+    """Return the smallest distance whose recall is 0.02 below the best at most; ``None`` without copies."""
+    best = max((each.recall or 0.0 for each in figures), default=0.0)
+    return next((each.max_distance for each in figures if best and (each.recall or 0.0) >= best - 0.02), None)
+
+
 def note_noise(pairs: RealPairs) -> str | None:
     """Return what to know about texts that are the same by their letters and not by their words, if there are any."""
     same, by_letters = pairs.count_by_letters()
@@ -277,6 +315,26 @@ def note_scripts(scripts: Scripts) -> str:
         f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
         f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "
         "other unless the scheme has the preprocess step t2s"
+    )
+
+
+# From this share of the characters on, half of the texts are mostly told apart by numbers, times and ids.
+_MANY_NUMBERS = 0.2
+
+
+def note_numbers(texts: Sequence[str], scheme: Scheme) -> str | None:
+    """Return what to know about texts with many numbers, such as log lines, if *scheme* leaves them in."""
+    if "numbers" in scheme.preprocess:
+        return None
+    convert = preprocessor(get_scheme("shingles", preprocess="numbers"))
+    left = convert(texts) if convert is not None else texts
+    sizes = [tuple(len("".join(each.split())) for each in pair) for pair in zip(texts, left, strict=True)]
+    share = float(np.median([1 - after / before for before, after in sizes if before] or [0.0]))
+    if share < _MANY_NUMBERS:
+        return None
+    return (
+        f"in half of the sampled texts numbers, times and ids are {share:.0%} of the characters or more: if texts that "
+        "differ in these alone are the same for you, such as log lines, use a scheme with the preprocess step numbers"
     )
 
 
@@ -398,7 +456,7 @@ def _draw(
     documents = round(documents * share)
     reasons, number = sentences([*gaps, *uncounted]), len(sampled)
     notes = []
-    if number < sample and not reasons:
+    if number < min(sample, documents) and not reasons:
         notes.append(f"only {number:,} of {sample:,} texts were sampled: no other document that was drawn has a text")
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     return _Drawn(sampled, max(documents, number), reasons, notes)
@@ -423,6 +481,7 @@ def _measure(
     if scripts is not None and scripts.are_mixed:
         all_notes.append(note_scripts(scripts))
         schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
+    all_notes += [note] if (note := note_numbers(texts, schemes[0])) else []
     real = dict([pairs_of] if pairs_of else [])
     all_notes += [note for each in real.values() if (note := note_noise(each))]
     near = cache(partial(near_in_sample, edited))
@@ -431,9 +490,11 @@ def _measure(
         for scheme in schemes
         for row in measure_scheme(edited, scheme, near(scheme), documents=documents, pairs=real.get(scheme))
     ]
-    presets = []
+    presets, revised = [], inject(texts, seed=seed, edits=REVISIONS)
     for preset in PRESETS.values():
-        measured = measure_preset(edited, noisy, preset, near(get_scheme(preset.scheme)), documents=documents)
+        own = get_scheme(preset.scheme)
+        own = next((each for each in schemes if each.has_features_of(own)), own)
+        measured = measure_preset(edited, noisy, preset, near(own), documents=documents, scheme=own, revised=revised)
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
     return Tuning(

@@ -11,10 +11,9 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.grouping_options import PRESET_NUMBERS
+from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
-    GROUPING,
     SHOWN_FAILURES,
     Tracker,
     count,
@@ -30,8 +29,9 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
+from es_simhash.cli.tables import print_table
 from es_simhash.mapping.rule import Grouping
-from es_simhash.texts.measures import PRESETS
+from es_simhash.tables.tabular import percent
 from es_simhash.upkeep.backfill_flow import BackfillOptions
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.writes.operations import Failure
@@ -120,25 +120,20 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
     help="Field whose earliest value makes a document the canonical of its group. Default: what INDEX records, else "
     "the smallest id decides.",
 )
-@click.option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    help="What counts as a near-duplicate. Default: what INDEX records, else the texts decide (es-simhash tune). "
-    f"{PRESET_NUMBERS}",
-)
+@grouping_option
 @options.yes
 @options.scheme
 @options.target
-def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -> int:
+def setup(index: str, target: Target, *, yes: bool, as_json: bool, grouping: dict[str, Any], **how: Any) -> int:
     """
     Make INDEX, which has documents, ready for everything else.
 
-    Adds the fields, chooses a preset by your texts, records it, gives each document its fingerprint, and groups the
-    near-duplicates. What INDEX records already stays as it is. No document is deleted, and your own fields stay. Other
-    programs may write at the same time. If it is stopped, run it again to continue.
+    Adds the fields, records what counts as a near-duplicate, gives each document its fingerprint, and groups the
+    near-duplicates. Without an option that says what counts, your texts choose a preset, as in es-simhash tune. What
+    INDEX records already stays as it is. No document is deleted, and your own fields stay. Other programs may write at
+    the same time. If it is stopped, run it again to continue.
     """
-    if how["preset"] is not None:
-        click.get_current_context().meta[GROUPING] = ["--preset", how["preset"]]
+    how |= {name: value for name, value in grouping.items() if value is not None}
     with connect(target, index) as connection, say_if_stopped():
         with tracking() as progress:
             found = connection.simhash.setup(index, dry_run=not yes, progress=progress, **how)
@@ -153,7 +148,10 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
             plain[part] = report and plain[part] | {"failures": failures_as_json(report.failures)}
         print_json(plain | {"dry_run": not yes})
     else:
-        for line in _lines(found, example, is_dry=not yes):
+        for line in _lines(found, is_dry=not yes):
+            print_line(line)
+        _show_measured(found)
+        for line in (*_done(found, is_dry=not yes), *_next(found, example, is_dry=not yes)):
             print_line(line)
     if found.outside:
         verb = "are" if yes else "would be"
@@ -175,8 +173,8 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, **how: Any) -
     return 1 if failed or not is_settled else 0
 
 
-def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
-    """Yield what was recorded, measured, filled and found, and what to do next: at most ten lines."""
+def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was recorded."""
     names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
     verb = "would be recorded" if is_dry else "recorded"
     new = f"{verb} now: {', '.join(_PARTS[each] for each in found.recorded)}" if found.recorded else "recorded already"
@@ -184,7 +182,10 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
     yield f"rule: {name}, scheme {found.scheme}, {Grouping.from_dict(found.grouping)}"
-    yield from _measured(found)
+
+
+def _done(found: Setup, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was filled, or would be."""
     filled, groups = found.filled, found.groups
     new_ones, stale = (found.missing, 0) if filled is None else (filled.changed - filled.stale, filled.stale)
     if found.is_already:
@@ -195,7 +196,6 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
         if filled is not None and filled.failed:
             yield f"would fail for {count(filled.failed, 'document')}"
         yield "nothing changed, pass --yes to do it"
-        return
     elif filled is not None and groups is not None:
         empty = f", {filled.empty:,} have no text with letters" if filled.empty else ""
         yield (
@@ -203,17 +203,31 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
             f"replaced, {filled.failed:,} failed{empty}; grouped: {groups.changed:,} written, "
             f"{len(groups.failures):,} failed"
         )
+
+
+def _next(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was found and what to do next; no removal before what speaks against one."""
+    groups = found.groups
+    if is_dry and not found.is_already:
+        return
     if groups is None or not groups.duplicates:
         yield "found: no duplicates"
         return
-    yield f"found: {count(groups.duplicates, 'duplicate')} of other documents; next:"
-    next_ones = {
+    yield f"found: {count(groups.duplicates, 'duplicate')} of other documents"
+    for finding in found.findings:
+        yield f"but {finding.message}"
+    next_ones: dict[tuple[str, ...], str] = {}
+    if found.findings:
+        next_ones["boilerplate", found.index, "--out", "mask.json"] = "learns the text that many documents share"
+    next_ones |= {
         ("find", found.index, "--id", example): "the near-duplicates of a document",
         ("groups", found.index, "--min-size", "2"): "all groups",
         ("report", found.index, "--out", "report.html"): "how many, of whom, and which words differ",
-        ("plan", found.index, "--out", "removal.jsonl"): "which to delete: review it, then apply",
         ("follow", found.index): "keeps all this right while other programs write",
     }
+    if not found.findings:
+        next_ones["plan", found.index, "--out", "removal.jsonl"] = "which to delete: review it, then apply"
+    yield "next:"
     commands = [say_command(*words) for words in next_ones]
     width = max(map(len, commands))
     for command, said in zip(commands, next_ones.values(), strict=True):
@@ -223,18 +237,22 @@ def _lines(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
 _PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the distance of lookups"}
 
 
-def _measured(found: Setup) -> Iterator[str]:
-    """Yield what was measured, and whether that speaks for another preset than what is recorded."""
+def _show_measured(found: Setup) -> None:
+    """Print what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
     from es_simhash.setup_flow import FEW, WIDEST  # noqa: PLC0415 -- slow to import
 
     figures = found.measured
-    if found.sampled < FEW and (figures is not None or not found.documents):
+    if found.sampled < FEW and (found.presets or not found.documents):
         texts = count(found.sampled, "text")
-        yield f"measured: nothing: {texts}, and {FEW} are needed; {WIDEST} is the preset for few texts"
-    elif figures is not None:
-        share = figures.recall if figures.recall_similar is None else figures.recall_similar
-        copies = f"edited copies of {found.sampled:,} of your texts, 80 % the same or more"
-        yield f"measured: {copies}; {figures.preset} finds {100 * (share or 0):.1f} % of them"
+        print_line(f"measured: nothing: {texts}, and {FEW} are needed; {WIDEST} is the preset for few texts")
+    elif found.presets:
+        print_table(
+            ["edit", *(f"#{each.preset}" for each in found.presets)],
+            [(kind, *(percent(each.by_edit[kind]) for each in found.presets)) for kind in found.presets[0].by_edit],
+            title=f"found of edited copies of {found.sampled:,} of your texts",
+        )
+    for note in found.notes:
+        print_line(f"note: {note}")
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
         again = say_command("reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes")
-        yield f"to change the rule: {again}"
+        print_line(f"to change the rule: {again}")

@@ -13,10 +13,14 @@ from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     import os
+    from typing import Literal
 
+    from es_simhash.lookup.options import Verified
     from es_simhash.lookup.query import Filter
+    from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
     from es_simhash.setup_flow import Setup
+    from es_simhash.texts.measures import Preset
     from es_simhash.upkeep.check_flow import IndexCheck
     from es_simhash.upkeep.follow_options import FollowReport
     from es_simhash.upkeep.judge import BackfillProgress
@@ -33,7 +37,13 @@ class AsyncUpkeepMethods(AsyncBase):
         *,
         text_field: str | Sequence[str] = (),
         time_field: str | None = None,
-        preset: str | None = None,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Setup:
@@ -54,23 +64,31 @@ class AsyncUpkeepMethods(AsyncBase):
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
-            preset:
-                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: what counts as a
-                near-duplicate, if the index records nothing else; by default the texts decide.
+            preset, verify, max_distance, rule, canonical, per, within:
+                The rule, as for :meth:`ingest`, if the index records none; by default the texts decide.
             dry_run:
                 Change nothing, and return what would be recorded and written.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
-            InvalidInputError: If no document has such a text, the index records other text fields or another rule, or
-                it has a scheme without presets and records no distance.
+            InvalidInputError: If no document has such a text, or the index records other text fields or another rule.
             MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
             IncompleteSearchError: If not every document could be read.
         """
+        from es_simhash.groups.rule import GroupingRequest
         from es_simhash.setup_flow import setup
 
-        return await self._run(setup(self._context, index, text_field, time_field, preset, dry_run=dry_run), progress)
+        request = GroupingRequest(
+            preset=preset,
+            verify=verify,
+            max_distance=max_distance,
+            rule=rule,
+            canonical=canonical,
+            per=per,
+            within=within,
+        )
+        return await self._run(setup(self._context, index, text_field, time_field, request, dry_run=dry_run), progress)
 
     async def create_index(
         self,

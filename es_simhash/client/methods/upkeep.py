@@ -11,6 +11,7 @@ from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.groups.rule import GroupingRequest
     from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
     from es_simhash.setup_flow import Setup
     from es_simhash.upkeep.backfill_flow import BackfillOptions
@@ -30,7 +31,7 @@ class UpkeepMethods(SyncBase):
         *,
         text_field: str | Sequence[str] = (),
         time_field: str | None = None,
-        preset: str | None = None,
+        request: GroupingRequest,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Setup:
@@ -49,22 +50,20 @@ class UpkeepMethods(SyncBase):
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
-            preset:
-                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: what counts as a
-                near-duplicate, if the index records nothing else; by default the texts decide.
+            request:
+                The rule, as for :meth:`ingest`, if the index records none; by default the texts decide.
             dry_run:
                 Change nothing, and return what would be recorded and written.
             ...
 
         Raises:
-            InvalidInputError: If no document has such a text, the index records other text fields or another rule, or
-                it has a scheme without presets and records no distance.
+            InvalidInputError: If no document has such a text, or the index records other text fields or another rule.
             MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
             IncompleteSearchError: If not every document could be read.
         """
         from es_simhash.setup_flow import setup
 
-        return self._run(setup(self._context, index, text_field, time_field, preset, dry_run=dry_run), progress)
+        return self._run(setup(self._context, index, text_field, time_field, request, dry_run=dry_run), progress)
 
     def create_index(
         self,
