@@ -27,6 +27,17 @@ NO_INDEX = "index_not_found_exception"
 _UNSURE = frozenset({502, 503, 504})
 # An index of time series makes the ids of its documents itself.
 _NO_OWN_ID = "_id must be unset"
+# A shard that failed, as on a full disk, or moved away: no word about a document, with a status such as 404 or 500.
+_NO_SHARD = frozenset(
+    {
+        "already_closed_exception",
+        "engine_closed_exception",
+        "i_o_exception",
+        "illegal_index_shard_state_exception",
+        "index_shard_closed_exception",
+        "shard_not_found_exception",
+    }
+)
 # One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
 _INVALID = "action_request_validation_exception"
 # Others who change the same document are soon done.
@@ -346,7 +357,10 @@ def _outcome(item: Mapping[str, Any]) -> Outcome:
     if status == _CREATED and "_seq_no" in result and "error" not in result:  # most operations, without detours
         return Outcome(id_, index, status, None, (result["_seq_no"], result["_primary_term"]))
     if "error" in result or status >= 400:
-        return Outcome(id_, index, status, Refusal.read(status, result.get("error") or result.get("result", "failed")))
+        refusal = Refusal.read(status, result.get("error") or result.get("result", "failed"))
+        if refusal.type in _NO_SHARD:
+            refusal = replace(refusal, status=UNREADABLE)
+        return Outcome(id_, index, refusal.status, refusal)
     if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
         return Outcome(id_, index, status, Refusal(status, reason="an ingest pipeline dropped it"), is_dropped=True)
     version = (result["_seq_no"], result["_primary_term"]) if "_seq_no" in result else None

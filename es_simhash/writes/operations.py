@@ -35,7 +35,7 @@ _HINDRANCES: Mapping[str, Hindrance] = {
     "index_not_found_exception": "missing",
 }
 _ADVICE: Mapping[Hindrance, str] = {
-    "busy": "run it again when the server is less busy",
+    "busy": "run it again when the server is less busy, or see its log",
     "blocked": "remove the block, or make room on the disk, and run it again",
     "forbidden": "run it again with a login that may write there, and sees whole documents",
     "missing": "open or create the index, and run it again",

@@ -29,12 +29,12 @@ def send(sent, answer):
     return run.result, requests, run.waits
 
 
-def done(ids, statuses=None):
+def done(ids, statuses=None, type_="t"):
     statuses = statuses or {}
     items = []
     for each in ids:
         status = statuses.get(each, 201)
-        error = {} if status < 400 else {"error": {"type": "t", "reason": f"status {status}"}}
+        error = {} if status < 400 else {"error": {"type": type_, "reason": f"status {status}"}}
         items.append({"index": {"_index": "i", "_id": each, "status": status, **error}})
     return {"items": items}
 
@@ -67,6 +67,35 @@ def test_only_what_was_refused_for_load_is_sent_again(status):
     assert [each.id for each in outcomes] == ["0", "1", "2", "3"]
     assert requests == [["0", "1", "2", "3"], ["1", "3"], ["3"]]
     assert 0 < waits[0] == waits[1]
+
+
+# What a server with a full disk answers, whose shard has failed.
+NO_SHARD = [(404, "shard_not_found_exception"), (500, "already_closed_exception")]
+
+
+@pytest.mark.parametrize(("status", "type_"), NO_SHARD)
+def test_a_shard_that_failed_says_nothing_of_a_document(status, type_):
+    """What it refused is sent again, and hinders every write if it stays so."""
+    sent = operations(2)
+    outcomes, requests, _ = send(sent, lambda n, ids: done(ids, {} if n else dict.fromkeys(ids, status), type_))
+    assert [each.is_done for each in outcomes] == [True, True]
+    assert requests == [["0", "1"]] * 2
+    outcomes, requests, _ = send(sent, lambda _, ids: done(ids, dict.fromkeys(ids, status), type_))
+    assert [each.hindrance for each in outcomes] == ["busy", "busy"]
+    assert len(requests) == ATTEMPTS
+
+
+@pytest.mark.parametrize(("status", "type_"), NO_SHARD)
+def test_a_delete_on_a_shard_that_failed_is_not_done(status, type_):
+    """Not even where an answer was lost before it: the document may be there still."""
+    answers = iter([503, *[status] * ATTEMPTS])
+
+    def answer(_):
+        error = {"type": type_, "reason": "no such shard"}
+        return {"items": [{"delete": {"_index": "i", "_id": "1", "status": next(answers), "error": error}}]}
+
+    [outcome] = carry_out(send_bulk([Operation("delete", {"_index": "i", "_id": "1"})]), answer).result
+    assert (outcome.is_done, outcome.hindrance) == (False, "busy")
 
 
 @pytest.mark.parametrize("status", [429, 503])
