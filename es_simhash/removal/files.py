@@ -99,6 +99,7 @@ def bad_line(path: Path, number: int, problem: str, advice: str) -> InvalidInput
 
 # Archives begin so, and so does much that is the user's; nothing else that is written here does.
 _GZIP = b"\x1f\x8b"
+_DATABASE = b"SQLite format 3\0"
 _PLAN = b'{"format": "es-simhash-plan"'
 # How the files of a kind begin. Reports and results are lines and pictures of many kinds.
 _BEGINS = {"plan": _PLAN, "page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\n  "format": "es-simhash boilerplate"'}
@@ -127,6 +128,8 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str 
         begin = file.read(64).replace(b"\r\n", b"\n")
     if begin.startswith(_GZIP):
         raise InvalidInputError(f"{path} is gzip, and may be an archive: give the {kind} another name")
+    if begin.startswith(_DATABASE):
+        raise InvalidInputError(f"{path} is a database, such as a checkpoint: give the {kind} another name")
     if begin.startswith(_PLAN) and kind != "plan":
         raise InvalidInputError(f"{path} is a plan of removal: give the {kind} another name")
     if kind in _BEGINS and begin and not begin.startswith(_BEGINS[kind]):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 
 import pytest
@@ -427,10 +428,10 @@ def test_a_memory_file(run, grouped, server, tmp_path, caplog):
         result = run("ingest", grouped, given, "--memory-file", wrong)
         assert result.exit_code in (1, 2)
         assert words in result.stderr
-    for name in ("--report", "--checkpoint"):
-        result = run("ingest", grouped, given, "--memory-file", tmp_path / "both", name, tmp_path / "both")
+    for name, other in itertools.combinations(("--report", "--checkpoint", "--memory-file"), 2):
+        result = run("ingest", grouped, given, name, tmp_path / "both", other, tmp_path / "both")
         assert result.exit_code == 2
-        assert f"{name} and --memory-file are the same file" in result.stderr
+        assert f"{name} and {other} are the same file" in result.stderr
         assert not (tmp_path / "both").exists()
     result = run("ingest", grouped, given, "--memory-file", path, "--on-duplicate", "none")
     assert result.exit_code == 1

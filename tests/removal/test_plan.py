@@ -9,6 +9,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.mask import mask_json
+from es_simhash.journal import Journal
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.files import refuse_archive_name, refuse_output, write_whole
 from es_simhash.removal.may_delete import Guards, Share
@@ -196,7 +197,7 @@ def test_protected_values_are_in_the_plan(tmp_path, protected):
 
 @pytest.mark.parametrize("kind", ["plan", "page", "mask", "report"])
 def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
-    """Nor is any other gzip file; a plan may replace a plan, a page a page, and a report any text."""
+    """Nor is any other gzip file, or a checkpoint; a plan may replace a plan, a page a page, and a report any text."""
     archive, other = tmp_path / "a.gz", tmp_path / "other"
     with ArchiveWriter(archive, PLAN):
         pass
@@ -216,6 +217,9 @@ def test_archives_and_inputs_are_not_written_over(tmp_path, plan, kind):
     for each in (archive, tmp_path / "report.gz"):
         with pytest.raises(InvalidInputError, match="gzip"):
             refuse_output(each, kind=kind)
+    Journal(tmp_path / "checkpoint", "ingest", {}, refusal="").close()
+    with pytest.raises(InvalidInputError, match="checkpoint"):
+        refuse_output(tmp_path / "checkpoint", kind=kind)
     (tmp_path / "link").symlink_to(other)
     with pytest.raises(InvalidInputError, match="same command"):
         refuse_output(tmp_path / "link", inputs=[other], kind=kind)

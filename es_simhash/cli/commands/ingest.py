@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -137,7 +137,7 @@ def command(
     _check_create(text_field, create=create, passages=passages)
     if checkpoint:
         _check_checkpoint(files, skip, dry_run=dry_run)
-    _check_memory_file(how["memory_file"], {"--report": report, "--checkpoint": checkpoint})
+    _check_outputs({"--report": report, "--checkpoint": checkpoint, "--memory-file": how["memory_file"]})
     if on_duplicate == "none":
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -256,10 +256,10 @@ def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | N
         raise click.UsageError("--passages needs --create; an index that exists gets them from es-simhash create")
 
 
-def _check_memory_file(path: str | None, outputs: Mapping[str, str | None]) -> None:
-    for name, other in outputs.items():
-        if path and other and Path(other).resolve() == Path(path).resolve():
-            raise click.UsageError(f"{name} and --memory-file are the same file: give each its own")
+def _check_outputs(outputs: Mapping[str, str | None]) -> None:
+    for (name, path), (other, beside) in combinations(outputs.items(), 2):
+        if path and beside and Path(path).resolve() == Path(beside).resolve():
+            raise click.UsageError(f"{name} and {other} are the same file: give each its own")
 
 
 def _check_checkpoint(files: Sequence[str], skip: int, *, dry_run: bool) -> None:
