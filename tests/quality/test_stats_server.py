@@ -20,6 +20,7 @@ from es_simhash import (
 )
 from es_simhash.cli.commands import groups as groups_command
 from es_simhash.quality import sampling_flow, stats_flow, stats_flow as group_sizes
+from es_simhash.texts.measures import PRESETS
 from es_simhash.transport import buckets_flow as buckets
 from tests.servers.support import put
 
@@ -275,7 +276,7 @@ def test_a_report(filled, simhash):
         assert member.source == by_id[id_].get("agency", "")
         assert by_id[id_].get("published", "")[:10] == member.time[:10]
         assert member.distance == by_id[id_]["simhash"].get("distance", 0)
-    assert [each.sampled for each in found.presets] == [180] * 4
+    assert [each.sampled for each in found.presets] == [180] * len(PRESETS)
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
@@ -291,7 +292,7 @@ def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
     monkeypatch.setattr(sampling_flow, "_MANY", 10)
     found = simhash.report(index)
     assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
-    assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * 4
+    assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * len(PRESETS)
     monkeypatch.setattr(groups_command, "MOST_MEMBERS", 20)
     assert run("groups", index).stdout.endswith("  and 9 more documents: --json has all\n")
     notes = simhash.tune(index).notes
