@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from operator import mul
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_items, check_name
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -29,9 +29,10 @@ from es_simhash.lookup.options import Verification, measure_of
 from es_simhash.lookup.verify_flow import fetch_text
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import read_present_settings
+from es_simhash.mapping.rule import PairRule, rule_of
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
-from es_simhash.tables.tabular import Tabular
+from es_simhash.tables.tabular import Tabular, cut, percent
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.protocol import Compute, Flow, Index, check_index
@@ -110,6 +111,10 @@ class Explanation(Tabular):
             Whether the features were left out for length.
         diff:
             The words that differ.
+        rule:
+            The rule of the index whose documents, or texts for it, were compared; ``None`` without an index.
+        by_rule:
+            The similarity that the rule compares; ``None`` where it compares none.
     """
 
     scheme: Scheme
@@ -122,6 +127,25 @@ class Explanation(Tabular):
     features: tuple[Feature, ...]
     is_cut: bool
     diff: WordDiff
+    rule: PairRule | None = None
+    by_rule: float | None = None
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether the rule takes the two for near-duplicates, and if not, why; ``None`` without an index."""
+        if self.rule is None:
+            return None
+        said, words, distance = "no near-duplicates", f" by the rule of the index ({self.rule.words})", self.distance
+        if distance is None:
+            said += f"{words}: a text has no features"
+        elif distance > self.rule.max_distance:
+            said += f"{words}: they are {count(distance, 'bit')} apart"
+        elif self.rule.similarity is not None and (self.by_rule or 0.0) < self.rule.similarity:
+            said += f"{words}: {percent(cut(self.by_rule or 0.0))} {self.rule.measure.of_what} are the same"
+        else:
+            said = f"near-duplicates{words}"
+        named = [name for name in ("per", "within") if getattr(self.rule, name) is not None]
+        return f"{said}; the fields of {' and '.join(named)} were not looked at" if named else said
 
     @property
     def distance(self) -> int | None:
@@ -202,6 +226,7 @@ class Explanation(Tabular):
         """Return everything as plain JSON values, with the *most* weighty features of each kind."""
         distance = self.distance
         return {
+            "verdict": self.verdict,
             "scheme": str(self.scheme),
             "fingerprints": [None if each is None else to_hex(each) for each in (self.first, self.second)],
             "distance": distance,
@@ -313,6 +338,14 @@ def explain_documents(
     read = []
     for each in ids:
         read.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
-    how = partial(explain, scheme=settings.scheme, max_changes=max_changes)
+    how = partial(_explain_by, rule_of(settings), settings.scheme, max_changes)
     found: Explanation = yield Compute(how, (*read, *given))
     return found
+
+
+def _explain_by(rule: PairRule, scheme: Scheme, max_changes: int, first: str, second: str) -> Explanation:
+    found, by_rule = explain(first, second, scheme=scheme, max_changes=max_changes), None
+    if rule.similarity is not None:
+        measure = rule.measure.after(scheme)
+        by_rule = measure.compare(*measure.prepare([first, second])).similarity
+    return replace(found, rule=rule, by_rule=by_rule)

@@ -59,6 +59,7 @@ def test_explain_documents(run, news):
     failed(run("explain", "--index", news, "a", "nobody"), "'nobody' cannot be compared: there is none")
     assert run("explain", news, "a", "b").stdout == run("explain", "--index", news, "a", "b").stdout
     assert "of the 7-letter shingles (Jaccard" in run("explain", news, "a", "b").stdout
+    assert run("explain", news, "a", "b").stdout.startswith("near-duplicates by the rule of the index (within ")
     for words in (["--index", news, news, "a", "b"], [news, "a", "b", "c"], ["a"]):
         assert run("explain", *words).exit_code == 2
     assert "explain [OPTIONS] [INDEX] A B\n" in run("explain", "--help").stdout

@@ -133,7 +133,14 @@ def test_explain_documents(filled, simhash):
     """Two documents are compared by id."""
     found = simhash.explain(filled, "same", "edited")
     assert found.distance == len(found.differing_bits) > 0
-    assert found.presets[0] == "similar"
+    assert found.presets[0] == "near"
+    is_found = "edited" in [each.id for each in simhash.find_near_dups_of(filled, "same")]
+    assert found.verdict.startswith("near-duplicates by the rule of the index (within ") == is_found
+    other = simhash.explain(filled, "same", texts=[OTHER])
+    assert other.verdict.startswith("no near-duplicates by the rule of the index (within ")
+    assert other.verdict.endswith(f"they are {other.distance} bits apart")
+    shorter = simhash.explain(filled, texts=[BASE, BASE[: len(BASE) * 7 // 10]])
+    assert shorter.verdict.startswith("no near-duplicates")
     assert "WEDNESDAY" not in {part.text for excerpt in found.diff.excerpts for part in excerpt}
     with pytest.raises(InvalidInputError, match="there is none"):
         simhash.explain(filled, "same", "nothing")

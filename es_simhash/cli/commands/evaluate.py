@@ -199,15 +199,17 @@ def explain(
 
 
 def _show_explanation(found: Explanation) -> None:
+    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
+
+    if found.verdict is not None:
+        print_line(found.verdict)
+    show(diff_text(found.diff))
     with Lines() as lines:
         for line in _figures(found):
             lines.print(line)
     if not found.is_cut:
         _show_features("features that differ", found.differing)
         _show_features("features that are shared", found.shared)
-    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
-
-    show(diff_text(found.diff))
 
 
 _NUMBERS: dict[str | None, str] = {
