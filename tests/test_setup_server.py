@@ -10,6 +10,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
 from es_simhash.cli import app
 from es_simhash.cli.commands import find
+from es_simhash.hashing import segment
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
 from tests.servers.fixtures import client_through
@@ -178,6 +179,41 @@ def test_the_rule_is_an_option(plain, simhash):
     assert (found.preset, found.grouping["rule"], found.grouping["max_distance"]) == ("near", "connected", 8)
     with pytest.raises(InvalidInputError, match="not both"):
         simhash.setup(plain, time_field="published", canonical="id")
+
+
+def test_keywords_with_a_dictionary(run, server, index, tmp_path, monkeypatch):
+    """One command sets up; those that it prints carry the dictionary if they take it, and a lookup by id needs none."""
+    story = (
+        "石墨烯产业园今天开园，首批企业入驻石墨烯产业园。市长说，园区将在五年内建成全省最大的新材料基地，投资一百亿元。"
+    )
+    others = [
+        "台风今晨在沿海登陆，当地已转移群众十二万人，学校全部停课。",
+        "铁路部门停运列车八十列，机场取消航班两百班，预计明天恢复。",
+    ]
+    # The same words in another order: rejected by its text, although nobody can tell whether that was changed.
+    turned = (
+        "投资一百亿元，新材料基地全省最大，五年内建成园区，市长说。入驻石墨烯产业园首批企业，开园今天石墨烯产业园。"
+    )
+    texts = [story, f"{story}（记者王芳）", turned, *others]
+    put(server, index, [{"_id": str(n), "body": text} for n, text in enumerate(texts)])
+    server.request("POST", f"/{index}/_refresh")
+    words = tmp_path / "words.txt"
+    words.write_text("石墨烯产业园 50 n\n", encoding="utf-8")
+    done = run("setup", index, "--text-field", "body", "--scheme", "keywords", "--dictionary", words, "--yes")
+    assert done.exit_code == 0, done.output
+    assert "found: 1 duplicate of other documents" in done.stdout
+    lines = [shlex.split(line, comments=True) for line in done.stdout.splitlines() if line.startswith("es-simhash ")]
+    assert {name: str(words) in rest for _, name, *rest in lines} == {
+        **dict.fromkeys(["find", "follow"], True),
+        **dict.fromkeys(["groups", "report", "plan"], False),
+    }
+    monkeypatch.setattr(segment, "_segmenters", {})  # as in another process
+    for command in (("find", index, "--id", 0), ("groups", index), ("plan", index, "--max-share", 1)):
+        shown = run(*command)
+        assert shown.exit_code == 0, shown.output
+        assert "error" not in shown.stderr
+    assert "1 near-duplicate" in run("find", index, "--id", 0).stdout
+    assert "needs the dictionary" in run("find", index, story).stderr
 
 
 def log_lines():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from es_simhash.errors import SchemeError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, get_scheme
 from es_simhash.lookup.content import Comparison, Content, compare_contents, prepare_together, read_content
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
@@ -190,7 +191,12 @@ def _was_changed(each: NearDup, rules: Rules, read: Read, scheme: Scheme) -> boo
     """Return whether the text is not that of the fingerprint: changed, redacted or cut since."""
     # Without the fingerprints of other fields, nothing says whether a text was changed.
     text = read.texts.get(each.key) if rules.is_recorded_text else None
-    return text is not None and compute_fingerprint(text, scheme=scheme) != each.fingerprint
+    try:
+        return text is not None and compute_fingerprint(text, scheme=scheme) != each.fingerprint
+    except SchemeError as error:
+        if not error.missing_file:
+            raise
+        return False  # a lookup by id needs no dictionary, and without it nothing says so either
 
 
 def _rejected(case: _Case, each: NearDup, rule: PairRule, found: Comparison, read: Read, scheme: Scheme) -> Rejected:

@@ -40,7 +40,9 @@ def test_long_calls_tell_their_progress(simhash, index, tmp_path):
     assert (step, total) == ("reading groups", None)
     assert groups > 0
     assert tell("groups", index, sort="size") == [("reading groups", groups, groups)]
-    assert tell("pairs", index) == [("reading documents", 40, None)]
+    assert [each for each in tell("pairs", index) if each[0] == "reading documents"] == [
+        ("reading documents", 40, None)
+    ]
     assert ("measuring schemes", 2, 2) in tell("tune", index, sample=10)
     plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
     *_, (step, compared, total) = tell("plan_removal", index, plan, max_share=1.0)
