@@ -101,6 +101,9 @@ def split_url(url: str) -> tuple[str, Login]:
     rest = (parts.path, parts.query, parts.fragment)
     if port == 0:
         raise _bad_url(url, "its port must be a number from 1 to 65535")
+    if "://" not in url and parts.username in _DEFAULT_PORTS:
+        # Else the login would go out without TLS, and the scheme as the name of a user.
+        raise _bad_url(url, "two slashes are missing behind its scheme")
     if parts.scheme not in _DEFAULT_PORTS:
         raise _bad_url(url, "it must begin with http:// or https://")
     if not parts.hostname or any("@" in part for part in rest):

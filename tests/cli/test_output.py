@@ -112,6 +112,10 @@ def test_a_login_in_the_url_reaches_the_server_as_a_header():
     assert url == "https://host:443/path"
     assert (login.user, login.password) == ("me@x", "pa#s/s")
     assert "pa#s" not in repr(login)
+    for forgotten in ("https:me:secret@host", "http:secret@host"):
+        with pytest.raises(InvalidInputError, match="two slashes are missing") as caught:
+            split_url(forgotten)
+        assert "secret" not in str(caught.value)
 
 
 def test_a_missing_dictionary_names_the_option():
