@@ -22,11 +22,8 @@ from es_simhash import PRESETS, SimHashClient
 from es_simhash.connection import Server, open_client
 
 INDEX = "bench-rule"
-WORDS = [
-    f"{a}{b}"
-    for a in ["ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu"]
-    for b in ["bal", "cen", "dor", "fim", "gul"]
-]
+_CHANCE = random.Random(0)
+WORDS = ["".join(_CHANCE.choices("aeioubcdfghklmnprstvz", k=_CHANCE.randint(3, 10))) for _ in range(50_000)]
 
 
 def texts(count: int, seed: int = 1) -> Iterator[str]:
@@ -39,7 +36,7 @@ def texts(count: int, seed: int = 1) -> Iterator[str]:
             for _ in range(chance.randint(0, 5)):
                 words[chance.randrange(len(words))] = chance.choice(WORDS)
         else:
-            words = [f"{chance.choice(WORDS)}{chance.randrange(400)}" for _ in range(chance.randint(60, 120))]
+            words = chance.choices(WORDS, k=chance.randint(60, 120))
         if len(kept) < 20_000 and number % 5 == 0:
             kept.append(words)
         yield " ".join(words)

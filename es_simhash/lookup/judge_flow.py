@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import SchemeError
-from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, get_scheme
-from es_simhash.lookup.content import Comparison, Content, compare_contents, prepare_together, read_content
+from es_simhash.hashing import Scheme, fingerprints, get_scheme
+from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import FETCH, NoText, ask_source, fetch_hits
@@ -98,6 +98,13 @@ class _Case:
     kept: list[NearDup] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
+    def may_note(self, each: NearDup) -> bool:
+        """Return whether *each* is among the nearest that were rejected."""
+        return len(self.rejected) < REJECTED or each.order < self.rejected[-1].near_dup.order
+
+    def note(self, rejected: Rejected) -> None:
+        self.rejected = sorted([*self.rejected, rejected], key=lambda each: each.near_dup.order)[:REJECTED]
+
     def result(self, rules: Rules, size: int | None) -> NearDups:
         # The nearest are kept; what could not be compared comes last.
         kept = self.kept if size is None else self.kept[:size]
@@ -160,19 +167,36 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
                 by_measure.setdefault(rules.of(each.index).measure, []).append(read.contents[each.key])
     for measure, contents in by_measure.items():
         prepare_together(contents, measure)
-    for case, part in parts:
-        for each in part:
-            _judge(case, each, rules.of(each.index), rules, read, scheme)
+    doubted = [(case, each) for case, part in parts for each in part if not _is_settled(case, each, rules, read)]
+    texts = [read.texts.get(each.key, "") for _, each in doubted]
+    for (case, each), present in zip(doubted, _present(texts, rules, scheme), strict=True):
+        if present is not None and present != each.fingerprint:
+            case.kept.append(replace(each, unverified=str(NoText("changed"))))
+        elif case.may_note(each):
+            case.note(_rejected(case, each, rules.of(each.index), read, scheme))
 
 
-def _judge(case: _Case, each: NearDup, rule: PairRule, rules: Rules, read: Read, scheme: Scheme) -> None:
+def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None]:
+    """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
+    try:
+        # Without the fingerprints of other fields, nothing says whether a text was changed.
+        return list(fingerprints(texts, scheme=scheme)) if rules.is_recorded_text else [None] * len(texts)
+    except SchemeError as error:
+        if not error.missing_file:
+            raise
+        return [None] * len(texts)  # a lookup by id needs no dictionary, and without it nothing says so either
+
+
+def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
+    """Keep *each*, or reject it for its values; return ``False`` if its text is not similar, and may have changed."""
+    rule = rules.of(each.index)
     if rule.is_by_distance_alone:
         case.kept.append(each)
-        return
+        return True
     mine, other = case.asked.content(rule), read.contents.get(each.key)
     if other is None:
         case.kept.append(replace(each, unverified=str(read.missing[each.key])))
-        return
+        return True
     found = compare_contents(mine, other, rule)
     if found.are_neighbours:
         score = found.similarity or Score(0.0)
@@ -181,27 +205,14 @@ def _judge(case: _Case, each: NearDup, rule: PairRule, rules: Rules, read: Read,
     elif found.unread is not None:
         whose = "the document asked for: " if found.unread is mine.unread else ""
         case.kept.append(replace(each, unverified=f"{whose}{found.unread}"))
-    elif found.because == "texts" and _was_changed(each, rules, read, scheme):
-        case.kept.append(replace(each, unverified=str(NoText("changed"))))
-    elif len(case.rejected) < REJECTED:
-        case.rejected.append(_rejected(case, each, rule, found, read, scheme))
+    elif found.because == "texts":
+        return False
+    elif case.may_note(each):
+        case.note(Rejected(each, found.because, rule))
+    return True
 
 
-def _was_changed(each: NearDup, rules: Rules, read: Read, scheme: Scheme) -> bool:
-    """Return whether the text is not that of the fingerprint: changed, redacted or cut since."""
-    # Without the fingerprints of other fields, nothing says whether a text was changed.
-    text = read.texts.get(each.key) if rules.is_recorded_text else None
-    try:
-        return text is not None and compute_fingerprint(text, scheme=scheme) != each.fingerprint
-    except SchemeError as error:
-        if not error.missing_file:
-            raise
-        return False  # a lookup by id needs no dictionary, and without it nothing says so either
-
-
-def _rejected(case: _Case, each: NearDup, rule: PairRule, found: Comparison, read: Read, scheme: Scheme) -> Rejected:
-    if found.because != "texts":
-        return Rejected(each, found.because, rule)
+def _rejected(case: _Case, each: NearDup, rule: PairRule, read: Read, scheme: Scheme) -> Rejected:
     mine, other = case.asked.content(rule), read.contents[each.key]
     # Below the bound a similarity need not have been exact.
     exact = rule.measure.compare(mine.prepared(rule.measure), other.prepared(rule.measure)).similarity
