@@ -168,23 +168,23 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
     for measure, contents in by_measure.items():
         prepare_together(contents, measure)
     doubted = [(case, each) for case, part in parts for each in part if not _is_settled(case, each, rules, read)]
-    texts = [read.texts.get(each.key, "") for _, each in doubted]
-    for (case, each), present in zip(doubted, _present(texts, rules, scheme), strict=True):
-        if present is not None and present != each.fingerprint:
+    present = _present([read.texts.get(each.key, "") for _, each in doubted], rules, scheme)
+    for number, (case, each) in enumerate(doubted):
+        if present is not None and present[number] != each.fingerprint:
             case.kept.append(replace(each, unverified=str(NoText("changed"))))
         elif case.may_note(each):
             case.note(_rejected(case, each, rules.of(each.index), read, scheme))
 
 
-def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None]:
+def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None] | None:
     """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
     try:
         # Without the fingerprints of other fields, nothing says whether a text was changed.
-        return list(fingerprints(texts, scheme=scheme)) if rules.is_recorded_text else [None] * len(texts)
+        return list(fingerprints(texts, scheme=scheme)) if rules.is_recorded_text else None
     except SchemeError as error:
         if not error.missing_file:
             raise
-        return [None] * len(texts)  # a lookup by id needs no dictionary, and without it nothing says so either
+        return None  # a lookup by id needs no dictionary, and without it nothing says so either
 
 
 def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
