@@ -269,7 +269,8 @@ def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -
     for field in fields:
         node = _node(mapping, field) or {"type": "text"}
         type_ = node.get("type", "object")
-        if type_ in _OPEN_TYPES:
+        # An object that is not enabled may hold anything, such as a caller's features.
+        if type_ in _OPEN_TYPES and node.get("enabled", True):
             known = ", ".join(islice(mapped_texts(node, f"{field}."), 10)) or f"{field}.NAME"
             raise InvalidInputError(
                 f"text_field {shorten(field)} is an object in index {shorten(index)}: name a text inside it, {known}"

@@ -456,7 +456,7 @@ def _draw(
     documents = round(documents * share)
     reasons, number = sentences([*gaps, *uncounted]), len(sampled)
     notes = []
-    if number < min(sample, documents) and not reasons:
+    if number < sample and not reasons:
         notes.append(f"only {number:,} of {sample:,} texts were sampled: no other document that was drawn has a text")
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     return _Drawn(sampled, max(documents, number), reasons, notes)

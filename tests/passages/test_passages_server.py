@@ -100,7 +100,7 @@ def test_short_texts_of_stop_words(server, index, simhash):
     mappings = {"properties": {"body": {"type": "text", "analyzer": "stopped"}}}
     server.request("PUT", f"/{index}", {"settings": {**ONE_SHARD, **analysis}, "mappings": mappings})
     simhash.put_mapping(index, text_field="body", passages=True)
-    for number, asked in enumerate(("to be or not to", "is it that they will not be")):
+    for number, asked in enumerate(("to be or not to be at all", "is it that they will not be")):
         documents = [
             {"_id": "long", "body": f"{words(20, 200)} {asked} {words(21, 200)}"},
             {"_id": "none", "n": number},

@@ -62,7 +62,7 @@ def test_a_learned_mask(filled, simhash, make_simhash, tmp_path, monkeypatch):
     assert simhash.plan_removal(filled, tmp_path / "plan", max_share=1.0, **similar).count > 10
     assert (
         bare.explain(filled, "00", "01").similarity.jaccard
-        < 0.1
+        < 0.3
         < simhash.explain(filled, "00", "01").similarity.jaccard
     )
 
