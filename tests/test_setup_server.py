@@ -152,7 +152,7 @@ def test_another_scheme_has_no_preset(plain, sync_client):
     found = SimHashClient(sync_client, scheme="words").setup(plain, text_field="body")
     assert (found.preset, found.measured, found.max_distance) == (None, None, 12)
     assert found.grouping["similarity"] == {
-        "at_least": 0.6,
+        "at_least": 0.55,
         "measure": "jaccard",
         "unit": "characters",
         "numbers": "any",

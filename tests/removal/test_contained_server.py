@@ -359,7 +359,7 @@ def test_the_command(run, filled, tmp_path):
     made = run("plan", filled, "--contained", "0.95", "--max-share", "1", "--out", plan)
     assert (made.exit_code, "6 documents of 14 would be removed" in made.output) == (0, True), made.output
     review = " ".join(run("review", plan).output.split())
-    assert "/teaser would go, article stays (contains it)" in review
+    assert "/teaser would go, article stays (contains it, a part is cut)" in review
     assert "at least 95 % stands in what stays" in review
     assert json.loads(run("review", plan, "--json").output)["grouping"]["contained"] == 0.95
     page = tmp_path / "page.html"
