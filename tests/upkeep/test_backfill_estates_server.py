@@ -94,7 +94,8 @@ def test_each_index_goes_by_its_own_settings(server, index, simhash):
     server.request("PUT", f"/{index}-b", mapped(text_fields=["headline"], value=False))
     first, second = numbered(texts(5)), texts(5, seed=3)
     put(server, f"{index}-a", [{**each, "headline": "not the text"} for each in first])
-    others = [{"_id": f"b{n}", "headline": text, "simhash": {"value": "7"}} for n, text in enumerate(second)]
+    stale = {"fingerprint": "0" * 16, "value": "7"}
+    others = [{"_id": f"b{n}", "headline": text, "simhash": stale} for n, text in enumerate(second)]
     put(server, f"{index}-b", others)
     [*_, last] = simhash.backfill(f"{index}-*")
     assert (last.changed, last.empty, last.failed) == (10, 0, 0)
