@@ -22,7 +22,6 @@ from es_simhash import fingerprints
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.in_flight import Document
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.options import measure_of
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import PRESETS
 
@@ -31,7 +30,7 @@ Truth = dict[tuple[str, str], float]
 
 GROUPINGS = {
     **{
-        name: Grouping("star", each.max_distance, similarity=each.similarity, measure=measure_of(each))
+        name: Grouping("star", each.max_distance, similarity=each.similarity, measure=each.text_measure())
         for name, each in PRESETS.items()
     },
     "3 bits, verified": Grouping("star", 3, similarity=0.8),

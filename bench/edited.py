@@ -31,7 +31,6 @@ from quality import read_set
 
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array
-from es_simhash.lookup.options import measure_of
 from es_simhash.quality import Truth
 from es_simhash.quality.edits import EDITS, REVISIONS, Edit, date, other_numbers, typo, wrong_letters
 from es_simhash.texts.measures import PRESETS, compare_pairs
@@ -61,7 +60,7 @@ KINDS: dict[str, Edit] = {
     NUMBERS: other_numbers,
 }
 
-WAYS = tuple(Way(each.name, each.max_distance, each.similarity, measure_of(each)) for each in PRESETS.values())
+WAYS = tuple(Way(each.name, each.max_distance, each.similarity, each.text_measure()) for each in PRESETS.values())
 
 
 @dataclass(frozen=True)

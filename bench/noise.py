@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from quality import read_set
 
 from es_simhash.hashing import fingerprint_array
-from es_simhash.lookup.options import measure_of
 from es_simhash.quality import Truth
 from es_simhash.texts.measures import PRESETS, TextMeasure, compare_pairs
 
@@ -50,7 +49,7 @@ class Way:
 
 
 WAYS = (
-    *(Way(each.name, each.max_distance, each.similarity, measure_of(each)) for each in PRESETS.values()),
+    *(Way(each.name, each.max_distance, each.similarity, each.text_measure()) for each in PRESETS.values()),
     Way("noisy within 12 bits", 12, 0.9, TextMeasure("edit", "characters")),
     Way("edit of characters .85", 16, 0.85, TextMeasure("edit", "characters")),
     Way("edit of words .8", 16, 0.8, TextMeasure("edit", "words")),

@@ -12,7 +12,7 @@ from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.groups.rule import Resources
-from es_simhash.lookup.options import Verification, Verified, measure_of
+from es_simhash.lookup.options import Verification, Verified
 from es_simhash.mapping.rule import RULES
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
@@ -101,7 +101,7 @@ def _verified(
     if measure is None and unit is None and numbers is None:
         return verify
     known = None if preset is None else get_preset(preset)
-    usual = measure_of(known)
+    usual = WORD_SHINGLES if known is None else known.text_measure()
     similarity = DEFAULT_SIMILARITY if known is None else known.similarity
     return Verification(
         similarity if verify is None else verify,
@@ -113,7 +113,7 @@ def _verified(
 
 _NUMBERS = [
     f"{each.name}: {each.max_distance} bits, {each.similarity:g}"
-    + ("" if measure_of(each) == WORD_SHINGLES else f" ({measure_of(each)})")
+    + ("" if each.text_measure() == WORD_SHINGLES else f" ({each.text_measure()})")
     for each in PRESETS.values()
 ]
 PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."

@@ -10,11 +10,13 @@ from es_simhash.arguments import check_choice, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import fingerprints, get_scheme, hamming_distances
 from es_simhash.record import Record
-from es_simhash.texts.measures import DEFAULT_PRESET, Preset, TextMeasure, get_preset
+from es_simhash.texts.measures import DEFAULT_PRESET, Preset, get_preset
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from es_simhash.texts.measures import TextMeasure
 
 Keep = Literal["first", "longest"] | Callable[[str], Any]
 """Which text of a group stays: the first, the longest, or that for which a function returns most."""
@@ -123,7 +125,7 @@ def distinct_texts(
     places = np.array([place for place, each in enumerate(found) if each is not None], np.int64)
     values = np.array([each for each in found if each is not None], np.uint64)
     ranked = [every[order[place]] for place in places.tolist()]
-    store = TextStore(TextMeasure(chosen.measure, chosen.unit).after(scheme))
+    store = TextStore(chosen.text_measure().after(scheme))
     numbers = np.full(len(values), -1, np.int64)
     compared = Nodes(Documents(values)).with_candidates(chosen.max_distance)
     if compared.size:

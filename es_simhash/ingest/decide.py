@@ -20,7 +20,7 @@ from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_text
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.mapping.rule import Grouping
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, TextMeasure, Unit, check_bound
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, Numbers, TextMeasure, Unit, check_bound
 
 if TYPE_CHECKING:
     from es_simhash.texts.measures import Score
@@ -44,13 +44,13 @@ class IfSimilar:
             ``"tag"``, ``"skip"`` or ``"replace"``.
         similarity:
             Smallest similarity of a duplicate, 0 to 1.
-        measure, unit:
-            What the similarity is: see :class:`~es_simhash.Verification`.
+        measure, unit, numbers:
+            What the similarity is, and whether numbers count: see :class:`~es_simhash.Verification`.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If *then*, *measure* or *unit* is another word, *similarity* is out of range, or a field name
-            cannot be used.
+        InvalidInputError: If *then*, *measure*, *unit* or *numbers* is another word, *similarity* is out of range, or a
+            field name cannot be used.
 
     Examples:
         >>> policy = IfSimilar("body", then="skip")
@@ -64,11 +64,12 @@ class IfSimilar:
     similarity: float = DEFAULT_SIMILARITY
     measure: Measure = "jaccard"
     unit: Unit = "words"
+    numbers: Numbers = "any"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text_field", check_text_fields(self.text_field))
         check_bound("similarity", self.similarity)
-        TextMeasure(self.measure, self.unit)
+        TextMeasure(self.measure, self.unit, self.numbers)
         if self.then not in VERDICTS[:3]:
             raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")
 
@@ -83,7 +84,7 @@ class IfSimilar:
             if text is None:
                 return "write"
             texts.append(text)
-        measure = TextMeasure(self.measure, self.unit)
+        measure = TextMeasure(self.measure, self.unit, self.numbers)
         score = measure.compare(*measure.prepare(texts), bound=self.similarity)
         return self.then if score.similarity >= self.similarity else "write"
 

@@ -222,7 +222,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing two documents whose fingerprints are near; *because*: what keeps them apart."""
+    """
+    The result of comparing two documents whose fingerprints are near.
+    *because*: what keeps them apart. That numbers do, :func:`why_apart` says.
+    """
 
     are_neighbours: bool
     similarity: Score | None = None
@@ -269,6 +272,12 @@ def _compare_texts(first: Content, second: Content, bound: float, measure: TextM
         return Comparison(are_neighbours=bound == 0)
     score = measure.compare(mine, others, bound=bound)
     return Comparison(score.similarity >= bound, score)
+
+
+def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal["texts", "numbers"], float]:
+    """Return what keeps two texts apart that *rule* rejects, and their exact similarity, whatever their numbers."""
+    share = rule.measure.share(first.prepared(rule.measure), second.prepared(rule.measure))
+    return ("texts" if share < (rule.similarity or 0.0) else "numbers"), share
 
 
 def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:

@@ -289,9 +289,13 @@ def _read_stored(
     return meant_hits(hits, routing), gaps
 
 
+def no_document(id: str, index: Index) -> InvalidInputError:
+    return InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+
+
 def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
     if not hits:
-        raise InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+        raise no_document(id, index)
     values = {value for hit in hits for value in hit_fingerprints(hit, name)}
     if not values:
         raise InvalidInputError(

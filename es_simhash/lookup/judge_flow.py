@@ -7,13 +7,13 @@ rejects are noted. ``content`` compares two documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import SchemeError
 from es_simhash.hashing import Scheme, fingerprints, get_scheme
-from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content
+from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content, why_apart
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import FETCH, NoText, ask_source, fetch_hits
@@ -128,13 +128,13 @@ def judge(
     The nearest in bits are read first, until *size* of each answer are kept. Where texts were compared, the order is by
     similarity, largest first. *read*: what was read before. Cost: one search for every *page* different documents.
     """
+    cases = [_case(answer, each, rules) for answer, each in zip(found, asked, strict=True)]
     if rules.is_by_distance_alone:
-        return [_by_distance(answer, rules, size) for answer in found]
+        return [
+            replace(each.answer, items=tuple(each.left[:size]), rule=rules.used, rejected=tuple(each.rejected))
+            for each in cases
+        ]
     read = read or Read(rules)
-    cases = [
-        _Case(answer, each, sorted(_within(answer, rules), key=lambda one: one.order))
-        for answer, each in zip(found, asked, strict=True)
-    ]
     step = None if size is None else min(page, max(2 * size, 20))
     while open_cases := [each for each in cases if each.left and (size is None or len(each.kept) < size)]:
         parts = [(each, each.left[:step]) for each in open_cases]
@@ -147,13 +147,16 @@ def judge(
     return [each.result(rules, size) for each in cases]
 
 
-def _within(answer: NearDups, rules: Rules) -> Iterable[NearDup]:
-    """Return what is within the distance of the rule of its own index."""
-    return (each for each in answer.items if each.distance <= rules.of(each.index).max_distance)
-
-
-def _by_distance(answer: NearDups, rules: Rules, size: int | None) -> NearDups:
-    return replace(answer, items=tuple(_within(answer, rules))[:size], rule=rules.used)
+def _case(answer: NearDups, asked: Asked, rules: Rules) -> _Case:
+    """Return the case of *answer* with what is within the distance of the rule of its own index."""
+    case = _Case(answer, asked, [])
+    for each in sorted(answer.items, key=lambda one: one.order):
+        rule = rules.of(each.index)
+        if each.distance <= rule.max_distance:
+            case.left.append(each)
+        elif case.may_note(each):
+            case.note(Rejected(each, "distance", rule))
+    return case
 
 
 def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, read: Read, scheme: Scheme) -> None:
@@ -214,20 +217,19 @@ def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
 
 def _rejected(case: _Case, each: NearDup, rule: PairRule, read: Read, scheme: Scheme) -> Rejected:
     mine, other = case.asked.content(rule), read.contents[each.key]
-    # Below the bound a similarity need not have been exact.
-    exact = rule.measure.compare(mine.prepared(rule.measure), other.prepared(rule.measure)).similarity
+    because, share = why_apart(mine, other, rule)
     text, its = case.asked.text, read.texts.get(each.key)
     preset = None
     if not case.kept and text is not None and its is not None and max(len(text), len(its)) <= _TRIED:
-        preset = _preset_for(each.distance, text, its, scheme)
-    return Rejected(replace(each, similarity=exact), "texts", rule, preset)
+        preset = _preset_for(each.distance, text, its, rule, scheme)
+    return Rejected(replace(each, similarity=share), because, rule, preset)
 
 
-def _preset_for(distance: int, first: str, second: str, scheme: Scheme) -> str | None:
-    """Return the first preset that accepts two texts of so many bits; ``None`` if none does."""
+def _preset_for(distance: int, first: str, second: str, rule: PairRule, scheme: Scheme) -> str | None:
+    """Return the first preset that accepts two texts of so many bits in place of *rule*; ``None`` if none does."""
     for preset in PRESETS.values():
         if distance <= preset.max_distance and scheme.has_features_of(get_scheme(preset.scheme)):
-            measure = TextMeasure(preset.measure, preset.unit)
+            measure = preset.text_measure(rule.measure.numbers).after(scheme)
             if (
                 measure.compare(*measure.prepare([first, second]), bound=preset.similarity).similarity
                 >= preset.similarity

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from es_simhash.arguments import check_count, check_items
-from es_simhash.errors import MappingError, WrongTypeError, shorten
+from es_simhash.errors import MappingError, WrongTypeError, count, shorten
 from es_simhash.hashing import Scheme, from_hex, hamming_distance, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.plan import LookupPlan
@@ -99,16 +99,38 @@ REJECTED = 5
 """Most rejected documents that an answer carries."""
 
 
+Reason = Literal["distance", "texts", "numbers", "per", "within"]
+"""What keeps two documents apart."""
+
+
+def words_apart(because: Reason, rule: PairRule, distance: int, similarity: float | None) -> str:
+    """Return for people why *rule* keeps two documents apart; *similarity* is that of their texts."""
+    bits = count(distance, "bit")
+    share = f"{bits}, {100 * cut(similarity or 0.0):g} % {rule.measure.of_what}"
+    match because:
+        case "distance":
+            return f"{bits}, more than {rule.max_distance}"
+        case "texts":
+            return f"{share}, below {100 * (rule.similarity or 0):g} %"
+        case "numbers":
+            return f"{share}, but other numbers"
+        case "per":
+            return f"{bits}, apart by per {rule.per}"
+        case "within":
+            return f"{bits}, apart by within {rule.within}"
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """
-    A document within the distance that the comparison rejected.
+    A document within the distance looked for that the rule of its index rejected.
 
     Attributes:
         near_dup:
-            The document, with the similarity of its text where texts decided.
+            The document, with the similarity of its text where texts or numbers decided.
         because:
-            What keeps it apart: ``"texts"``, or its values of ``"per"`` or ``"within"``.
+            What keeps it apart: ``"texts"``, other ``"numbers"`` in similar texts, its values of ``"per"`` or
+            ``"within"``, or the ``"distance"``, where other indices that were asked too have a larger one.
         rule:
             The rule of its index.
         preset:
@@ -116,17 +138,13 @@ class Rejected:
     """
 
     near_dup: NearDup
-    because: Literal["texts", "per", "within"]
+    because: Reason
     rule: PairRule
     preset: str | None = None
 
     def __str__(self) -> str:
-        bits = f"{self.near_dup.id}: {self.near_dup.distance} bit{'' if self.near_dup.distance == 1 else 's'}"
-        if self.because != "texts":
-            limit = self.rule.per if self.because == "per" else self.rule.within
-            return f"{bits}, apart by {self.because} {limit}"
-        share = f"{100 * cut(self.near_dup.similarity or 0.0):g} % {self.rule.measure.of_what}"
-        return f"{bits}, {share}, below {100 * (self.rule.similarity or 0):g} %"
+        near_dup = self.near_dup
+        return f"{near_dup.id}: {words_apart(self.because, self.rule, near_dup.distance, near_dup.similarity)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as plain JSON values, and why it was rejected."""
@@ -164,7 +182,7 @@ class NearDups(Sequence[NearDup], Tabular):
         rule:
             The :class:`LookupRule` by which the answer was made; ``None`` where no index is known.
         rejected:
-            The nearest documents within the distance that the comparison rejected, at most five.
+            The nearest documents within max_distance that the rule of their index rejected, at most five.
     """
 
     items: tuple[NearDup, ...] = ()

@@ -30,7 +30,6 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
-    WORD_SHINGLES,
     Measure,
     Numbers,
     Preset,
@@ -111,11 +110,6 @@ Verified: TypeAlias = bool | float | Verification
 WithinGiven: TypeAlias = tuple[str, str] | Literal[False] | None
 
 
-def measure_of(preset: Preset | None) -> TextMeasure:
-    """Return the measure of *preset*; that of words where there is none."""
-    return WORD_SHINGLES if preset is None else TextMeasure(preset.measure, preset.unit)
-
-
 def asked_rule(
     rule: PairRule,
     *,
@@ -130,7 +124,7 @@ def asked_rule(
     if preset is not None:
         known = get_preset(preset)
         changed = {"max_distance": known.max_distance, "similarity": known.similarity}
-        changed["measure"] = measure_of(known)
+        changed["measure"] = known.text_measure(rule.measure.numbers)
     if max_distance is not None:
         changed["max_distance"] = max_distance
     if isinstance(verify, Verification):

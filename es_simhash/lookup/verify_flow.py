@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.near_dups import NearDup
-from es_simhash.lookup.options import TextSource, Verification
+from es_simhash.lookup.options import TextSource
 from es_simhash.mapping.fields import read_hit
-from es_simhash.mapping.meta import IndexSettings, check_text_fields
-from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused
+from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, Key, document_key, index_key
+from es_simhash.transport.protocol import Call, Flow, Index, Key, document_key
 from es_simhash.transport.retry_flow import search_texts
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
@@ -161,44 +160,3 @@ def fetch_texts(
     for key, gap in unanswered.items():
         found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
     return found
-
-
-def fetch_text(
-    index: Index,
-    id: str,
-    *,
-    settings: IndexSettings,
-    verification: Verification,
-    routing: str | None = None,
-    advice: str = "",
-) -> Flow[str]:
-    """
-    Return the text of the document *id*, for verifying its near-duplicates.
-    *routing*: which document is meant, if several have that id. InvalidInputError is raised if the text is not
-    available, or the documents of that id have different texts; IncompleteSearchError if a shard did not answer,
-    because a copy of the document there may have another text.
-    """
-    if verification.texts is not None:
-        itself = NearDup(id, index_key(index), 0, 0, routing=routing)
-        found = yield Compute(ask_source, (verification.texts, [itself]))
-    else:
-        fields = _text_fields(index, settings, verification)
-        found = FoundTexts()
-        answer = yield from search_texts(index, {"size": 100, "query": {"ids": {"values": [id]}}}, fields)
-        check_whole(find_gaps(answer))
-        for hit in meant_hits(answer["hits"]["hits"], routing):
-            found.add(hit, fields)
-    if len(set(found.texts.values())) != 1:
-        reason = next(iter(found.missing.values()), "there is none, or several documents of that id differ on it")
-        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {reason}{advice}")
-    return str(next(iter(found.texts.values())))
-
-
-def _text_fields(index: Index, settings: IndexSettings, verification: Verification) -> tuple[str, ...]:
-    fields = check_text_fields(verification.text_field) if verification.text_field else settings.text_fields
-    if not fields:
-        raise InvalidInputError(
-            f"index {shorten(index)} does not record its text field: name the text field of the verification, "
-            "or record it (put_mapping, or es-simhash create --existing --yes --text-field)"
-        )
-    return fields

@@ -399,7 +399,7 @@ def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> P
         return PairRule(DEFAULT_MAX_DISTANCE if settings.max_distance is None else settings.max_distance)
     usual = DEFAULT_PRESET
     distance = usual.max_distance if settings.max_distance is None else settings.max_distance
-    return PairRule(distance, usual.similarity, TextMeasure(usual.measure, usual.unit))
+    return PairRule(distance, usual.similarity, usual.text_measure())
 
 
 def rule_of(settings: IndexSettings) -> PairRule:

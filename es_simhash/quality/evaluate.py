@@ -302,7 +302,7 @@ def evaluate(
     used = get_scheme(scheme or (chosen.scheme if preset is not None else DEFAULT_SCHEME))
     distance = chosen.max_distance if max_distance is None else check_max_distance(max_distance)
     bound = chosen.similarity if similarity is None else check_bound("similarity", similarity)
-    by = TextMeasure(measure or chosen.measure, unit or chosen.unit)
+    by = TextMeasure(measure or chosen.measure, unit or chosen.unit, chosen.numbers or "any")
     check_bound("positive", positive)
     if search is None:
         values, known = fingerprint_array(truth.texts, scheme=used)

@@ -11,12 +11,13 @@ from operator import mul
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_items, check_name
-from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
     estimated_cosine,
     fingerprint,
+    from_hex,
     get_scheme,
     hamming_distance,
     split_blocks,
@@ -25,17 +26,25 @@ from es_simhash.hashing import (
 from es_simhash.hashing.characters import normalise_text, shingle_lengths, to_codes
 from es_simhash.hashing.features import ONE, keyword_extractor, repeat_weight, word_extractor
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.lookup.options import Verification, measure_of
-from es_simhash.lookup.verify_flow import fetch_text
-from es_simhash.mapping.context import Context
+from es_simhash.lookup.content import Content, compare_contents, read_content, why_apart
+from es_simhash.lookup.find_flow import COPIES, no_document, read_rules
+from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
+from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.rules import Rules
+from es_simhash.lookup.verify_flow import NoText
+from es_simhash.mapping.context import Context, TextFields
+from es_simhash.mapping.fields import Fields, read_hit
+from es_simhash.mapping.meta import IndexSettings, check_text_fields, no_text_field
 from es_simhash.mapping.resolve_flow import read_present_settings
-from es_simhash.mapping.rule import PairRule, rule_of
+from es_simhash.mapping.rule import PairRule
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
 from es_simhash.tables.notebook import Html, Sheet, element, user_text
-from es_simhash.tables.tabular import Tabular, cut, percent
+from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
+from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.protocol import Compute, Flow, Index, check_index
+from es_simhash.transport.retry_flow import search_texts
 
 
 def list_features(text: str, scheme: Scheme) -> dict[str, float]:
@@ -93,7 +102,7 @@ class Explanation(Tabular):
         scheme:
             Scheme of the fingerprints.
         first, second:
-            The fingerprints; ``None`` for a text without features.
+            The fingerprints, of a document that of the index; ``None`` for a text without features.
         similarity:
             Jaccard similarity and containment of the texts, by their shingles of some 7 letters, or of 5 Chinese
             characters.
@@ -112,9 +121,19 @@ class Explanation(Tabular):
         diff:
             The words that differ.
         rule:
-            The rule of the index whose documents, or texts for it, were compared; ``None`` without an index.
+            The rule by which ``find_near_dups_of`` the first document, or ``find_near_dups`` of a text, judges the
+            second: that of its *index*, for a text without ``per`` and ``within``. ``None`` without an index.
+        index:
+            The index whose rule it is.
         by_rule:
             The similarity that the rule compares; ``None`` where it compares none.
+        because:
+            What keeps the two apart under the rule: one of the reasons of :class:`~es_simhash.Rejected`, or
+            ``"fingerprint"`` where a text or document has none. ``None`` if they are near-duplicates.
+        unverified:
+            Why the texts do not count, where near-duplicates were taken for such by the other parts of the rule.
+        not_applied:
+            Which of ``"per"`` and ``"within"`` were not looked at, because a text has no values.
     """
 
     scheme: Scheme
@@ -128,24 +147,26 @@ class Explanation(Tabular):
     is_cut: bool
     diff: WordDiff
     rule: PairRule | None = None
+    index: str | None = None
     by_rule: float | None = None
+    because: Reason | Literal["fingerprint"] | None = None
+    unverified: str | None = None
+    not_applied: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str | None:
         """Whether the rule takes the two for near-duplicates, and if not, why; ``None`` without an index."""
         if self.rule is None:
             return None
-        said, words, distance = "no near-duplicates", f" by the rule of the index ({self.rule.words})", self.distance
-        if distance is None:
-            said += f"{words}: a text has no features"
-        elif distance > self.rule.max_distance:
-            said += f"{words}: they are {count(distance, 'bit')} apart"
-        elif self.rule.similarity is not None and (self.by_rule or 0.0) < self.rule.similarity:
-            said += f"{words}: {percent(cut(self.by_rule or 0.0))} {self.rule.measure.of_what} are the same"
-        else:
-            said = f"near-duplicates{words}"
-        named = [name for name in ("per", "within") if getattr(self.rule, name) is not None]
-        return f"{said}; the fields of {' and '.join(named)} were not looked at" if named else said
+        said = f"{'no ' if self.because else ''}near-duplicates by the rule of {self.index} ({self.rule.words})"
+        if self.because == "fingerprint":
+            said += ": one of the two has no fingerprint"
+        elif self.because is not None:
+            said += f": {words_apart(self.because, self.rule, self.distance or 0, self.by_rule)}"
+        elif self.unverified is not None:
+            said += f", but not compared: {self.unverified}"
+        named = " and ".join(self.not_applied)
+        return f"{said}; the fields of {named} were not looked at: a text has none" if named else said
 
     @property
     def distance(self) -> int | None:
@@ -195,7 +216,7 @@ class Explanation(Tabular):
             for preset in PRESETS.values()
             if distance is not None
             and distance <= preset.max_distance
-            and known[measure_of(preset)] >= preset.similarity
+            and known[preset.text_measure()] >= preset.similarity
         )
 
     @property
@@ -227,6 +248,7 @@ class Explanation(Tabular):
         distance = self.distance
         return {
             "verdict": self.verdict,
+            "because": self.because,
             "scheme": str(self.scheme),
             "fingerprints": [None if each is None else to_hex(each) for each in (self.first, self.second)],
             "distance": distance,
@@ -333,19 +355,89 @@ def explain_documents(
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes, 0)
-    verification = Verification(text_field=text_field)
     settings = yield from read_present_settings(context, index)
+    rules = yield from read_rules(context, index, settings, LookupOptions(), "document")
+    fields = TextFields(others=check_text_fields(text_field)) if text_field else rules.text_fields
+    if ids and not fields.all:
+        raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
     read = []
     for each in ids:
-        read.append((yield from fetch_text(index, each, settings=settings, verification=verification)))
-    how = partial(_explain_by, rule_of(settings), settings.scheme, max_changes)
-    found: Explanation = yield Compute(how, (*read, *given))
+        read.append((yield from _read_document(context, index, each, rules, fields)))
+    how = partial(
+        _explain_by, replace(rules, text_fields=fields, is_recorded_text=not text_field), settings, max_changes
+    )
+    found: Explanation = yield Compute(how, ([*read, *map(_Side, given)],))
     return found
 
 
-def _explain_by(rule: PairRule, scheme: Scheme, max_changes: int, first: str, second: str) -> Explanation:
-    found, by_rule = explain(first, second, scheme=scheme, max_changes=max_changes), None
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A text, and the *hit* of its document with the *digits* of its fingerprint."""
+
+    text: str
+    hit: Mapping[str, Any] | None = None
+    digits: str | None = None
+
+    def content(self, rule: PairRule, fields: TextFields) -> Content:
+        return Content(self.text) if self.hit is None else read_content(self.hit, rule, fields)
+
+
+def _read_document(context: Context, index: Index, id: str, rules: Rules, fields: TextFields) -> Flow[_Side]:
+    """Return the document *id*; InvalidInputError if there is none, or several differ in what is compared."""
+    name = Fields(context.prefix).fingerprint
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *rules.docvalue_fields]}
+    answer = yield from search_texts(index, body, fields.all)
+    check_whole(find_gaps(answer))
+    hits = answer["hits"]["hits"]
+    if not hits:
+        raise no_document(id, index)
+    try:
+        found = [_Side(read_hit(hit, fields[hit["_index"]]), hit, *hit_fingerprints(hit, name)[:1]) for hit in hits]
+    except InvalidInputError as error:
+        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
+    for rule in rules.all:
+        if len({(each.text, each.digits, each.content(rule, fields).key) for each in found}) > 1:
+            raise InvalidInputError(
+                f"document {shorten(id)} cannot be compared: several documents of that id differ: name one index"
+            )
+    return found[0]
+
+
+def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: Sequence[_Side]) -> Explanation:
+    found = explain(sides[0].text, sides[1].text, scheme=settings.scheme, max_changes=max_changes)
+    values = [
+        value if side.digits is None else from_hex(side.digits)
+        for side, value in zip(sides, (found.first, found.second), strict=True)
+    ]
+    # What is found is judged by the rule of its own index: the second, unless only the first is a document.
+    hits = [each.hit for each in sides if each.hit is not None]
+    index = str(hits[-1]["_index"]) if hits else max(rules.each, default="the index")
+    recorded, is_text = rules.of(index), len(hits) < 2
+    rule = replace(recorded, per=None, within=None) if is_text else recorded
+    one, other = (each.content(rule, rules.text_fields) for each in sides)
+    reason: Reason = "texts"
+    share = None
     if rule.similarity is not None:
-        measure = rule.measure.after(scheme)
-        by_rule = measure.compare(*measure.prepare([first, second])).similarity
-    return replace(found, rule=rule, by_rule=by_rule)
+        reason, share = why_apart(one, other, rule)
+    is_changed = rules.is_recorded_text and values[1] != found.second
+    judged = replace(
+        found,
+        first=values[0],
+        second=values[1],
+        rule=rule,
+        index=index,
+        by_rule=share,
+        not_applied=tuple(name for name in ("per", "within") if is_text and getattr(recorded, name) is not None),
+    )
+    compared = compare_contents(one, other, rule)
+    because: Reason | Literal["fingerprint"] | None = None
+    if judged.distance is None or any(each.hit is not None and each.digits is None for each in sides):
+        because = "fingerprint"
+    elif judged.distance > rule.max_distance:
+        because = "distance"
+    elif not compared.are_neighbours and compared.because != "texts":
+        because = compared.because
+    elif not compared.are_neighbours and not is_changed:
+        because = reason
+    unverified = None if because or compared.are_neighbours else str(NoText("changed"))
+    return replace(judged, because=because, unverified=unverified)

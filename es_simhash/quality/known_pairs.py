@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.lookup.options import measure_of
 from es_simhash.record import Record
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Preset, TextMeasure
 
@@ -156,7 +155,7 @@ class RealPairs:
 
     def scores(self, preset: Preset) -> NDArray[np.float64]:
         known = {WORD_SHINGLES: self.similarity, LETTER_SHINGLES: self.edited, LETTER_EDITS: self.letters}
-        return known[measure_of(preset)]
+        return known[preset.text_measure()]
 
     def within(self, max_distance: int) -> tuple[float | None, int]:
         """Return which share of the pairs within *max_distance* is right, and how many were compared."""

@@ -25,7 +25,6 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.find_flow import index_stats
-from es_simhash.lookup.options import measure_of
 from es_simhash.lookup.plan import estimate, plan_lookup
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import text_or_none
@@ -268,7 +267,7 @@ def measure_preset(
 
 def _report(edited: Edited, preset: Preset, scheme: Scheme) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which copies are within the distance of *preset*, and which are similar enough."""
-    measure = measure_of(preset)
+    measure = preset.text_measure()
     near = _distances(edited, scheme) <= preset.max_distance
     if measure == WORD_SHINGLES and not scheme.changes_texts:
         return near, edited.similarity >= preset.similarity
@@ -285,7 +284,9 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     strictest first. Where none does, the strictest whose recall of all copies is at most 0.02 below the best.
     """
     # Presets that compare letters are left out: no sample can tell whether other letters are errors or other numbers.
-    known = [each for each in figures if each.recall is not None and measure_of(PRESETS[each.preset]) == WORD_SHINGLES]
+    known = [
+        each for each in figures if each.recall is not None and PRESETS[each.preset].text_measure() == WORD_SHINGLES
+    ]
     best = max((each.recall or 0.0 for each in known), default=0.0)
     enough = [each for each in known if (each.recall_similar or 0.0) >= ENOUGH_RECALL]
     enough = enough or [each for each in known if (each.recall or 0.0) >= best - 0.02]

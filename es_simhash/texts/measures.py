@@ -126,16 +126,18 @@ class TextMeasure(Record):
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
         """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters."""
-        if self.scheme is not None and (convert := preprocessor(self.scheme)) is not None:
-            texts = convert(texts)
-        units = self._units(texts)
+        seen = _converted(texts, self.scheme)
+        units = self._units(seen)
         if not self._has_numbers:
             return units
+        if self.scheme is not None and "numbers" in self.scheme.preprocess:  # which leaves none to compare
+            steps = tuple(each for each in self.scheme.preprocess if each != "numbers")
+            seen = _converted(texts, replace(self.scheme, preprocess=steps))
         import numpy as np  # noqa: PLC0415
 
         from es_simhash.texts.numbers import text_numbers  # noqa: PLC0415 -- loads numpy
 
-        both = zip(units, text_numbers(texts), strict=True)
+        both = zip(units, text_numbers(seen), strict=True)
         return [np.concatenate([each, numbers]) if each.size else each for each, numbers in both]
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
@@ -166,6 +168,10 @@ class TextMeasure(Record):
         is_apart = self.numbers == "same" and found != "same"
         return replace(score, similarity=0.0 if is_apart else score.similarity, numbers=found)
 
+    def share(self, first: Shingles, second: Shingles) -> float:
+        """Return how similar two prepared texts are, also where other numbers keep them apart."""
+        return replace(self, numbers="any", notes_numbers=self._has_numbers).compare(first, second).similarity
+
     def _compare(self, first: Shingles, second: Shingles, bound: float) -> Score:
         if self.measure == "edit":
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
@@ -188,6 +194,11 @@ class TextMeasure(Record):
             return (smaller > 0).astype(np.float64)
         shares: NDArray[np.float64] = smaller / np.maximum(larger, 1)
         return shares
+
+
+def _converted(texts: Sequence[str], scheme: Scheme | None) -> Sequence[str]:
+    convert = None if scheme is None else preprocessor(scheme)
+    return texts if convert is None else convert(texts)
 
 
 WORD_SHINGLES = TextMeasure()
@@ -230,6 +241,8 @@ class Preset:
             What it finds, in a few words.
         measure, unit:
             What the similarity is: see :class:`~es_simhash.Verification`.
+        numbers:
+            Whether numbers count; ``None``: as the rule of the index says, and not where there is none.
     """
 
     name: str
@@ -239,6 +252,11 @@ class Preset:
     meaning: str
     measure: Measure = "jaccard"
     unit: Unit = "words"
+    numbers: Numbers | None = None
+
+    def text_measure(self, numbers: Numbers = "any") -> TextMeasure:
+        """Return what it compares; *numbers*: whether these count where it does not say so."""
+        return TextMeasure(self.measure, self.unit, self.numbers or numbers)
 
 
 PRESETS: dict[str, Preset] = {

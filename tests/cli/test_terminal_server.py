@@ -52,7 +52,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, True, ["history", LONG["b"], "--archive", archive]),
         (0, True, ["history", LONG["a"], "--archive", archive]),
         (2, False, ["restore", archive]),
-        (0, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
+        (1, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
         (0, True, ["check", hostile]),
         (1, False, ["doctor", hostile]),

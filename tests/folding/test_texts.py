@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError, distinct_texts, fingerprint, hamming_distance
-from es_simhash.texts.measures import PRESETS, TextMeasure
+from es_simhash.texts.measures import PRESETS
 from tests import reference
 from tests.passages.test_contained_property import PARTS, contains, words
 from tests.servers.support import texts
@@ -15,7 +15,7 @@ ARTICLE = "The council approved the new bridge over the river on Tuesday after a
 
 
 def near(first, second, preset):
-    measure = TextMeasure(preset.measure, preset.unit)
+    measure = preset.text_measure()
     a, b = fingerprint(first), fingerprint(second)
     if a is None or b is None or hamming_distance(a, b) > preset.max_distance:
         return False

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from es_simhash import Preset, Verification, distinct_texts, fingerprint
+from es_simhash import Preset, Verification, distinct_texts, fingerprint, get_scheme
 from es_simhash.cli.agent_tools import Reader
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
@@ -25,7 +25,9 @@ def edited(chance, text):
     words = text.split()
     for _ in range(chance.randrange(5)):
         place = chance.randrange(len(words))
-        words[place : place + chance.randrange(3)] = chance.choices(["north", "tram", "mayor", "1999", "(Agency)"], k=1)
+        words[place : place + chance.randrange(3)] = chance.choices(
+            ["north", "tram", "mayor", "1999", "2000", "(Agency)"], k=1
+        )
     return " ".join(words)
 
 
@@ -48,33 +50,45 @@ BASES = texts(3, seed=5)
 def make_rule(chance):
     """Return a rule, and the arguments of ``reconcile`` that record it."""
     measure, unit = chance.choice(MEASURES)
+    numbers = chance.choice(["any", "same"])
     rule = PairRule(
         chance.choice([4, 8, 12, 16]),
         chance.choice([None, 0.4, 0.6, 0.8, 0.95]),
-        TextMeasure(measure, unit),
+        TextMeasure(measure, unit, numbers),
         chance.choice([None, None, "source"]),
         chance.choice([None, None, parse_within(("published", "3d"))]),
     )
 
-    verify = False if rule.similarity is None else Verification(rule.similarity, measure=measure, unit=unit)
+    verify = (
+        False if rule.similarity is None else Verification(rule.similarity, measure=measure, unit=unit, numbers=numbers)
+    )
     how = {"max_distance": rule.max_distance, "verify": verify, "per": rule.per or False}
     return rule, how | {"within": False if rule.within is None else ("published", rule.within.span)}
 
 
 def accepts(rule, first, second, *, is_text=False):
     """Return whether *rule* accepts two documents; *is_text*: the first is a text, without values."""
+    return reason(rule, first, second, is_text=is_text) is None
+
+
+def reason(rule, first, second, *, is_text=False):
+    """Return what keeps two documents apart under *rule*, the distance first, the texts last."""
     if distance(fingerprint(first["body"]), fingerprint(second["body"])) > rule.max_distance:
-        return False
+        return "distance"
+    if not is_text:
+        if rule.per and (first.get("source") is None or first.get("source") != second.get("source")):
+            return "per"
+        days = [int(each["published"][8:10]) if "published" in each else None for each in (first, second)]
+        if rule.within and (None in days or abs(days[0] - days[1]) > 3):
+            return "within"
     if rule.similarity is not None:
-        score = rule.measure.compare(*rule.measure.prepare([first["body"], second["body"]]))
+        measure = TextMeasure(rule.measure.measure, rule.measure.unit).noting_numbers()
+        score = measure.compare(*measure.prepare([first["body"], second["body"]]))
         if score.similarity < rule.similarity:
-            return False
-    if is_text:
-        return True
-    if rule.per and (first.get("source") is None or first.get("source") != second.get("source")):
-        return False
-    days = [int(each["published"][8:10]) if "published" in each else None for each in (first, second)]
-    return not rule.within or (None not in days and abs(days[0] - days[1]) <= 3)
+            return "texts"
+        if rule.measure.numbers == "same" and score.numbers != "same":
+            return "numbers"
+    return None
 
 
 @pytest.fixture
@@ -124,6 +138,24 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
     assert {each.distance for each in first} == set(sorted(each.distance for each in whole)[:2])
     by_document = [each for each in near(document, is_text=False) if each != key]
     assert ids(simhash.find_near_dups_of(name, key[1])) == by_document
+    for other in chance.sample(sorted(held), 6):
+        expected = reason(rules[other[0]], document, held[other])
+        if other != key:
+            assert simhash.explain(name, key[1], other[1]).because == expected
+        for_text = simhash.explain(name, other[1], texts=[document["body"]])
+        assert (for_text.because, for_text.index) == (
+            reason(rules[other[0]], document, held[other], is_text=True),
+            other[0],
+        )
+    assert {(each.near_dup.index, each.near_dup.id): each.because for each in whole.rejected}.items() <= {
+        (other, reason(rules[other[0]], document, each, is_text=True)) for other, each in held.items()
+    }
+    farthest = max(rule.max_distance for rule in rules.values())
+    bits = fingerprint(document["body"])
+    apart = [
+        each for each in held if distance(bits, fingerprint(held[each]["body"])) <= farthest and each not in by_text
+    ]
+    assert len(whole.rejected) == min(5, len(apart))
     shown = json.loads(run("find", name, "--id", key[1], "--json").stdout)
     assert sorted((each["index"], each["id"]) for each in shown["near_dups"]) == by_document
     piped = json.loads(run("find", name, "--json", "-", stdin=document["body"]).stdout)
@@ -149,7 +181,6 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
         expected
     )
     by_bits = simhash.find_near_dups(name, document["body"], max_distance=16)
-    bits = fingerprint(document["body"])
     assert ids(by_bits) == sorted(
         other for other, each in held.items() if distance(bits, fingerprint(each["body"])) <= 16
     )
@@ -185,7 +216,14 @@ def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
                 server.request("POST", f"/{concrete}/_refresh")
     if rule.similarity is not None:
         own = Preset(
-            "own", "shingles-2", rule.max_distance, rule.similarity, "", rule.measure.measure, rule.measure.unit
+            "own",
+            "shingles-2",
+            rule.max_distance,
+            rule.similarity,
+            "",
+            rule.measure.measure,
+            rule.measure.unit,
+            rule.measure.numbers,
         )
         bodies = [each["body"] for each in held.values()]
         kept = [bodies[each] for each in distinct_texts(bodies, preset=own).kept]
@@ -238,3 +276,37 @@ def test_one_default_finds_reposts(run, index, tmp_path):
     assert done.exit_code == 0, done.output
     assert "1 document written" in done.stdout
     assert "within 12 bits, at least 80 % of the 7-letter shingles are the same" in done.stderr
+
+
+def test_a_preset_keeps_the_condition_on_numbers(server, index, make_simhash):
+    """Also where the fingerprints leave numbers out; only a Verification takes it away. The reason is said."""
+    simhash = make_simhash(scheme=get_scheme("shingles", preprocess=("numbers",)))
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    week, next_week = (
+        f"Flats sold in the city: {n} at 3,250 dollars a metre, said the chamber on {n} May." for n in (17, 18)
+    )
+    how = {"verify": Verification(0.8, numbers="same"), "on_duplicate": "skip"}
+    documents = [{"_id": "a", "body": week}, {"_id": "b", "body": next_week}, {"_id": "c", "body": week.upper()}]
+    assert [each.action for each in simhash.ingest(index, documents, **how)] == ["written", "written", "skipped"]
+    server.request("POST", f"/{index}/_refresh")
+    for found in (simhash.find_near_dups(index, week), simhash.find_near_dups(index, week, preset="near")):
+        assert (ids(found), found.rule.measure.numbers) == ([(index, "a")], "same")
+        assert str(found.rejected[0]).endswith("0 bits, 100 % of the 7-letter shingles, but other numbers")
+        assert found.rejected[0].preset is None
+    assert len(simhash.find_near_dups(index, week, verify=Verification(0.8))) == 2
+    found = simhash.explain(index, "a", "b")
+    assert (found.because, found.by_rule, found.verdict[:18]) == ("numbers", 1.0, "no near-duplicates")
+
+
+def test_explain_by_the_fingerprints_of_the_index(server, index, simhash):
+    """A text changed by others is found unverified, and explained so; one without a fingerprint is not found."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": id_, "body": BASES[0]} for id_ in "ab"], on_duplicate=None))
+    fields = server.request("GET", f"/{index}/_source/b")["simhash"]
+    server.request("PUT", f"/{index}/_doc/b", {"body": BASES[1], "simhash": fields})
+    server.request("PUT", f"/{index}/_doc/c?refresh=true", {"body": BASES[0]})
+    [found] = simhash.find_near_dups_of(index, "a")
+    told = simhash.explain(index, "a", "b")
+    assert (found.id, told.because, told.unverified) == ("b", None, found.unverified)
+    assert "but not compared" in told.verdict
+    assert simhash.explain(index, "a", "c").because == "fingerprint"
