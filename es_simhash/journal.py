@@ -17,9 +17,7 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 
-# Version 1 had a form of its own for each kind.
 VERSION = 2
-_VERSION_1 = (b'{\n "format": "es-simhash-ingest"', b'{"es_simhash": "backfill"')
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x65735F73  # tells it from the databases of others, which are never opened
 # What sqlite3 says of the disk or the folder, and not of what is in the file.
@@ -48,8 +46,6 @@ class Journal:
         with path.open("a+b") as file:  # makes the file, with the errors of the system
             file.seek(0)
             head = file.read(72)
-        if head.startswith(_VERSION_1):
-            raise self._other_version(1)
         if head and (head[:16], head[68:]) != (_MAGIC, _APPLICATION.to_bytes(4, "big")):
             raise InvalidInputError(refusal)
         self._database = sqlite3.connect(path.absolute(), timeout=0, isolation_level=None, check_same_thread=False)
@@ -105,7 +101,10 @@ class Journal:
         execute = self._database.execute
         (version,) = execute("PRAGMA user_version").fetchone()
         if version != VERSION:
-            raise self._other_version(version)
+            raise InvalidInputError(
+                f"checkpoint {self._path} has version {version}, and this program reads {VERSION}: continue with the "
+                "program that began, or name a new file and begin anew"
+            )
         tables = execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if tables != [(_TABLE,)] or execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             raise ValueError(tables)
@@ -127,9 +126,3 @@ class Journal:
         if number is None:
             return None
         return OSError(number, os.strerror(number) if number == errno.ENOSPC else str(error), os.fspath(self._path))
-
-    def _other_version(self, version: int) -> InvalidInputError:
-        return InvalidInputError(
-            f"checkpoint {self._path} has version {version}, and this program reads {VERSION}: continue with the "
-            "program that began, or name a new file and begin anew"
-        )

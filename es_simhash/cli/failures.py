@@ -211,17 +211,13 @@ def _cause(error: BaseException) -> str:
 _OTHER_WORDS = {
     **dict.fromkeys(("search", "lookup"), "find"),
     **dict.fromkeys(("index", "import"), "ingest"),
-    **dict.fromkeys(("duplicates", "dedup"), "plan"),
+    **dict.fromkeys(("duplicates", "dedup", "dedupe"), "plan"),
     "delete": "apply",
+    "remove": "apply or remove-fields",
     "undo": "restore",
     "clusters": "groups",
     "health": "doctor",
     "help": "--help",
-}
-# Commands of earlier versions, and what does their work now.
-_FORMER = {
-    "dedupe": "es-simhash plan shows the duplicates of an index, apply deletes them, and tag tags them",
-    "remove": "es-simhash remove-fields takes the fields out of an index, and apply deletes duplicates",
 }
 # A hyphen, and what editors and input methods make of one or two of them.
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
@@ -242,11 +238,9 @@ def say_failure(kind: str, message: str, *, as_json: bool) -> None:
 
 
 def no_such_command(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
-    """Return the error for a command that does not exist, with the command that took its place, or names like it."""
+    """Return the error for a command that does not exist, with names like it."""
     # Full-width letters, as a Chinese input method types them, and capitals are letters of the same name.
     typed = unicodedata.normalize("NFKC", name).casefold()
-    if typed in _FORMER:
-        return click.UsageError(f"there is no command {typed} any more: {_FORMER[typed]}")
     means = {each: each for each in known} | _OTHER_WORDS
     like = [typed] if typed in means else difflib.get_close_matches(typed, list(means), n=3)
     close = dict.fromkeys(means[each] for each in like)

@@ -312,9 +312,9 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
-        """Return what :meth:`to_dict` wrote; earlier versions wrote no ``similarity``: by distance alone."""
+        """Return what :meth:`to_dict` wrote."""
         try:
-            similarity, measure = recorded.get("similarity"), WORD_SHINGLES
+            similarity, measure = recorded["similarity"], WORD_SHINGLES
             if isinstance(similarity, Mapping):
                 similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
             return cls(

@@ -259,8 +259,6 @@ def _parse_header(line: bytes, path: Path) -> PlanHeader:
     plain = _read_object(line)
     if plain is None or plain.get("format") != FORMAT:
         raise InvalidInputError(f"{path} is not a plan of removal: give a file that es-simhash plan has made")
-    if plain.get("version") == 1:
-        raise InvalidInputError(f"{path} was made by an earlier version: plan again")
     if plain.get("version") != VERSION:
         raise InvalidInputError(
             f"{path} is a plan of version {shorten(plain.get('version'))}, and this program reads version {VERSION}: "

@@ -73,7 +73,8 @@ def test_without_json_a_failure_is_a_line():
 MISTYPED = {
     "fnd": "find",
     "back-fill": "backfill",
-    "dedup": "plan",
+    "dedupe": "plan",
+    "remove": "apply or remove-fields",
     "FIND": "find",
     "ｆｉｎｄ": "find",
     "seach": "find",
@@ -86,17 +87,6 @@ def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
     result = CliRunner().invoke(app, [mistyped])
     assert result.exit_code == 2
     assert meant in result.stderr
-
-
-@pytest.mark.parametrize(("former", "today"), [("dedupe", ["plan", "apply", "tag"]), ("Remove", ["remove-fields"])])
-def test_a_command_of_an_earlier_version_is_answered_by_one_line(former, today):
-    """It names the commands of today, and no command that only looks alike."""
-    result = CliRunner().invoke(app, [former, "news", "--yes"])
-    [line] = result.stderr.splitlines()
-    assert result.exit_code == 2
-    assert all(name in line and name in COMMANDS for name in today), line
-    assert "restore" not in line
-    assert _failure(CliRunner().invoke(app, [former, "news", "--json"]))["message"] in line
 
 
 @pytest.mark.parametrize("mistyped", ["--max-distanc", "—max-distance", "－－ｍａｘ-distance", "−−max-distance"])

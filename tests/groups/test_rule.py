@@ -75,9 +75,9 @@ def test_a_measure_stays_where_only_the_bound_is_given():
             GroupingRequest(verify=wrong)
 
 
-def test_a_record_of_an_earlier_version_groups_by_distance_alone():
-    """It stays valid, and nothing has to be asked for to go on."""
-    old = settings({"rule": "star", "max_distance": 8, "canonical": "-published"})
+def test_a_record_by_distance_alone():
+    """Nothing has to be asked for to go on."""
+    old = settings({"rule": "star", "max_distance": 8, "canonical": "-published", "similarity": None})
     assert choose_grouping(old, GroupingRequest()) == Grouping("star", 8, ("-published",))
     with pytest.raises(InvalidInputError):
         choose_grouping(old, GroupingRequest(verify=True))
@@ -88,6 +88,7 @@ def test_a_record_of_an_earlier_version_groups_by_distance_alone():
     [
         7,
         {"rule": "star"},
+        {"rule": "star", "max_distance": 3, "canonical": ["id"]},
         {"rule": "moon", "max_distance": 3, "canonical": "id"},
         {"rule": "star", "max_distance": 3, "canonical": []},
         {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": 2},

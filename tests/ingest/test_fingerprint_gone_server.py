@@ -88,7 +88,7 @@ def test_a_canonical_that_is_written_without_a_text(server, index, simhash, fill
 
 @pytest.mark.parametrize("since", [None, "2100-01-01"])
 def test_reconcile_clears_what_is_tagged_without_a_fingerprint(server, index, simhash, filled, since):
-    """An earlier version left such documents; one that only names itself was written by ``ingest``, and stays."""
+    """Other programs leave such documents; one that only names itself was written by ``ingest``, and stays."""
     put(
         server,
         index,

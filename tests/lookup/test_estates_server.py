@@ -277,7 +277,7 @@ def test_another_scheme_in_the_same_index(server, index, make_simhash):
 
 
 def test_indices_without_a_marker(server, index, make_simhash):
-    """An earlier version made them: they are found all the same, alone and beside others; ``check`` names them."""
+    """A full mapping may lack it: they are found all the same, alone and beside others; ``check`` names them."""
     ours, theirs = make_simhash(), make_simhash()
     fill_with(theirs, server, f"{index}-new", "words")
     mapping = build_mapping(scheme="words", text_field="body")

@@ -328,7 +328,7 @@ def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simh
 
 
 def test_tags_need_their_field(server, index, simhash):
-    """An index with passages of an earlier version gets it by the command that adds passages."""
+    """An index with passages that lacks it gets it by the command that adds passages."""
     fill(server, index, simhash, {"teaser": DOCUMENTS["teaser"], "article": ARTICLE})
     mapping = server.request("GET", f"/{index}")[index]["mappings"]
     documents = read_all(server, index)

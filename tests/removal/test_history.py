@@ -80,7 +80,7 @@ def test_two_that_were_removed_for_each_other_end(archive):
 
 
 def test_who_approved_a_removal(archive):
-    """Each line says it; lines of a run without decisions, and of earlier versions, do not."""
+    """Each line says it; lines of a run without decisions do not."""
     lines = [
         removed("a", "b", 1, approved=("Ann", "old\n")),
         removed("b", "c", 2),
