@@ -10,7 +10,7 @@ from math import sqrt
 from operator import mul
 from typing import Any, Literal
 
-from es_simhash.arguments import check_count, check_items, check_name
+from es_simhash.arguments import check_count, check_fields, check_items, check_name
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
@@ -34,7 +34,7 @@ from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import NoText
 from es_simhash.mapping.context import Context, TextFields
 from es_simhash.mapping.fields import Fields, read_hit
-from es_simhash.mapping.meta import IndexSettings, check_text_fields, no_text_field
+from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
@@ -355,17 +355,16 @@ def explain_documents(
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes, 0)
+    named = check_fields("text_field", text_field, may_lack=True)
     settings = yield from read_present_settings(context, index)
     rules = yield from read_rules(context, index, settings, LookupOptions(), "document")
-    fields = TextFields(others=check_text_fields(text_field)) if text_field else rules.text_fields
+    fields = TextFields(others=named) if named else rules.text_fields
     if ids and not fields.all:
         raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
     read = []
     for each in ids:
         read.append((yield from _read_document(context, index, each, rules, fields)))
-    how = partial(
-        _explain_by, replace(rules, text_fields=fields, is_recorded_text=not text_field), settings, max_changes
-    )
+    how = partial(_explain_by, replace(rules, text_fields=fields, is_recorded_text=not named), settings, max_changes)
     found: Explanation = yield Compute(how, ([*read, *map(_Side, given)],))
     return found
 
