@@ -96,14 +96,6 @@ def classify(character):
     return " "
 
 
-def shingles(text, size):
-    """Counted character shingles of a text, separators taken out."""
-    stripped = normalise(text).replace(" ", "")
-    if len(stripped) < size:
-        return Counter([stripped] if stripped else [])
-    return Counter(stripped[place : place + size] for place in range(len(stripped) - size + 1))
-
-
 @functools.cache
 def letters(character):
     """What a character is worth: 6 for a logograph, 4 for kana, 3 for a letter."""
@@ -127,7 +119,7 @@ def runs_worth(units, worths, least):
                 break
 
 
-def script_shingles(text, size):
+def shingles(text, size):
     """Counted shingles worth at least *size* letters each, padded to *size* characters, separators taken out."""
     stripped = normalise(text).replace(" ", "")
     found = Counter(run.ljust(size, "\0") for run in runs_worth(stripped, list(map(letters, stripped)), 3 * size))
@@ -168,10 +160,10 @@ def weight(count, weighting):
     return count if weighting == "linear" else 1
 
 
-def fingerprint(text, *, name="shingles", version=2, size=4, weighting="log", hash="xxh3_64", seed=0):
+def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):
     """Fingerprint of a text by shingles or words, or None."""
     if name == "shingles":
-        counts, encoding = (shingles, script_shingles)[version - 1](text, size), "utf-32-le"
+        counts, encoding = shingles(text, size), "utf-32-le"
     else:
         counts, encoding = word_shingles(text, size), "utf-8"
     merged = Counter()

@@ -41,7 +41,7 @@ def schemes() -> tuple[str, ...]:
 
     Examples:
         >>> schemes()
-        ('keywords-1', 'shingles-1', 'shingles-2', 'weighted-1', 'words-1')
+        ('keywords-1', 'shingles-2', 'weighted-1', 'words-1')
     """
     return tuple(f"{name}-{version}" for name, version in known_versions())
 
@@ -52,7 +52,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
 
     Args:
         scheme:
-            A name (``"shingles"``: its newest version), an id (``"shingles-1"``) or a :class:`Scheme`, whose
+            A name (``"shingles"``: its newest version), an id (``"shingles-2"``) or a :class:`Scheme`, whose
             parameters are then the defaults.
         **settings:
             The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and, unless the caller

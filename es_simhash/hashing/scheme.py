@@ -65,7 +65,6 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
 
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "method": ("tfidf", _one_of(*METHODS)), "top": (20, _top)},
-    ("shingles", 1): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
     ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
     ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
     ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},
@@ -73,7 +72,6 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
 
 _FILE_PARAMETERS = {
     ("keywords", 1): ("boilerplate", "dictionary", "idf", "stop_words"),
-    ("shingles", 1): ("boilerplate",),
     ("shingles", 2): ("boilerplate",),
     ("words", 1): ("boilerplate",),
 }
@@ -151,7 +149,7 @@ class Scheme:
 
     @property
     def id(self) -> str:
-        """Name and version: ``shingles-1``. Two schemes with one id may still differ in parameters; compare schemes."""
+        """Name and version: ``shingles-2``. Two schemes with one id may still differ in parameters; compare schemes."""
         return f"{self.name}-{self.version}"
 
     @property
@@ -193,7 +191,7 @@ class Scheme:
         return MappingProxyType(dict(self._files))
 
     def __str__(self) -> str:
-        """Return the id with whatever differs from the defaults: ``shingles-1(size=5)``."""
+        """Return the id with whatever differs from the defaults: ``shingles-2(size=5)``."""
         defaults = defaults_of(self.name, self.version)
         parts = [f"{key}={value}" for key, value in self._parameters if defaults[key] != value]
         parts += [f"{key}=sha256:{digest[:12]}" for key, digest in self._digests]

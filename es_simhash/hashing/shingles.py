@@ -1,11 +1,11 @@
 """
 The scheme ``shingles``: character shingles of many texts, hashed, counted and weighted in arrays.
 
-A shingle begins at every character where it fits; a shorter text is one shingle. Version 1: ``size``
-characters. Version 2: the fewest worth ``size`` letters (``characters.py``), hashed as if padded with U+0000 to
-``size``. Shingles with equal hashes are one feature. Memory is bounded: batches are limited, long texts are
-counted in pieces. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 128 bytes, which a
-property test compares with ``xxhash``. numpy is loaded here, so callers import this module lazily.
+A shingle begins at every character where it fits, and is the fewest characters worth ``size`` letters
+(``characters.py``), hashed as if padded with U+0000 to ``size``; a shorter text is one shingle. Shingles with equal
+hashes are one feature. Memory is bounded: batches are limited, long texts are counted in pieces. Runs are hashed as
+UTF-32, little-endian; XXH3 by the formulas for 4 to 128 bytes, which a property test compares with ``xxhash``.
+numpy is loaded here, so callers import this module lazily.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 """
 
@@ -237,7 +237,7 @@ class _Table:
 
 def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, Places]:
     """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
-    spans = _spans(codes, scheme)
+    spans = shingle_lengths(codes, scheme.parameters["size"])
     ends = np.cumsum(lengths)
     fits = np.repeat(ends, lengths) - np.arange(codes.size) >= spans
     before = np.concatenate(([0], np.cumsum(fits, dtype=np.intp)))
@@ -246,19 +246,8 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
     short = (lengths > 0) & (counts == 0)
     starts = (ends - lengths)[short]
     fits[starts], counts[short] = True, 1
-    if scheme.version > 1:
-        spans[starts] = lengths[short]
-        return _hash_spans(codes, spans, scheme)[fits], counts
-    hashes = _hash_spans(codes, spans, scheme)
-    hash_bytes = bytes_hasher(scheme.parameters["hash"], scheme.parameters["seed"])
-    for start, end in zip(starts.tolist(), ends[short].tolist(), strict=True):
-        hashes[start] = hash_bytes(codes[start:end].astype("<u4", copy=False).tobytes())  # without padding
-    return hashes[fits], counts
-
-
-def _spans(codes: Codes, scheme: Scheme) -> NDArray[np.uint8]:
-    size = scheme.parameters["size"]
-    return shingle_lengths(codes, size) if scheme.version > 1 else np.full(codes.size, size, np.uint8)
+    spans[starts] = lengths[short]
+    return _hash_spans(codes, spans, scheme)[fits], counts
 
 
 def _hash_spans(codes: Codes, spans: NDArray[np.uint8], scheme: Scheme) -> Hashes:
@@ -305,10 +294,10 @@ def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[Has
     for codes in _overlapping(pieces, size):
         # The last size - 1 characters come again with the next piece: their shingles are left to it.
         count = codes.size - size + 1
-        yield _hash_spans(codes, _spans(codes, scheme), scheme)[:count]
+        yield _hash_spans(codes, shingle_lengths(codes, size), scheme)[:count]
     if size > 1:
         last = codes[1 - size :]
-        spans = _spans(last, scheme)
+        spans = shingle_lengths(last, size)
         yield _hash_spans(last, spans, scheme)[np.arange(last.size) + spans <= last.size]
 
 

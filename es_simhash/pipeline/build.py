@@ -48,7 +48,7 @@ def build_pipeline(
 
     Args:
         scheme:
-            ``shingles``, in any version and with any size, seed and weighting; or ``weighted``.
+            ``shingles``, with any size, seed and weighting; or ``weighted``.
         text_field:
             Field or fields that the text comes from, in order. For ``weighted`` the one field with the features: an
             object of features and their weights, or a list of features.

@@ -179,15 +179,12 @@ def constants(seed: int) -> dict[str, str]:
     return filled | {name: ", ".join(map(literal, each)) for name, each in lists.items()}
 
 
-def hash_function(name: str, size: int, seed: int, *, counts: bool) -> str:
-    """
-    Return the function ``long name(int[] codes, int at)``: the hash of *size* (1 to 16) code points from *at* on.
-    With *counts* there is a third argument, ``int count``: how many of the code points count; the others are U+0000.
-    """
-    lines = [f"long {name}(int[] codes, int at{', int count' if counts else ''}) {{"]
+def hash_function(size: int, seed: int) -> str:
+    """Return the function that hashes *size* (1 to 16) code points from *at* on; all but *count* are U+0000."""
+    lines = ["long hash(int[] codes, int at, int count) {"]
     for place in range(size):
         code = f"(long) codes[at + {place}]"
-        lines.append(f"  long c{place} = " + (f"count > {place} ? {code} : 0L;" if counts and place else f"{code};"))
+        lines.append(f"  long c{place} = " + (f"count > {place} ? {code} : 0L;" if place else f"{code};"))
     lines += _short(size, seed) if size <= 2 else _middle(size, seed) if size <= 4 else _long(size, seed)
     return "\n".join([*lines, "}"])
 
@@ -283,20 +280,12 @@ def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
         "early_logographs": _is_within(early),
         "logographs": _is_within([each for each in LOGOGRAPHS if each not in early]),
         "kana": _is_within(KANA),
-        "short": "\n".join(
-            f"  if (size == {short}) {{ count_hash(table, hash{short}(codes, 0)); }}" for short in range(1, size)
-        )
-        or "  return;",  # a function without a statement does not compile
         "is_read": "",
         "nothing": "there is no text",
         "empty": "the text has no word characters",
     }
-    if scheme.version == 1:
-        hashes = [hash_function(f"hash{each}", each, seed, counts=False) for each in range(1, size + 1)]
-    else:
-        hashes = [hash_function("hash", size, seed, counts=True)]
-    parts = [_read("characters"), _read("counts"), *hashes, _read(f"shingles-{scheme.version}"), _read("fingerprint")]
-    return parts, filled
+    hashes = [_read("characters"), _read("counts"), hash_function(size, seed)]
+    return [*hashes, _read("shingles"), _read("fingerprint")], filled
 
 
 def _is_within(ranges: Ranges | list[tuple[int, int]]) -> str:

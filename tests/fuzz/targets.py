@@ -45,7 +45,7 @@ _VALUES = (
     "ctx.n = 1", 0, 1, 2, 3, 64, 65, -1, 2**64, 1.5, float("nan"), True, False, None,
 )  # fmt: skip
 
-SCHEMES = tuple(map(get_scheme, ("shingles", "shingles-1", "words", "keywords", "weighted")))
+SCHEMES = tuple(map(get_scheme, ("shingles", "words", "keywords", "weighted")))
 
 
 class Bytes:

@@ -92,12 +92,11 @@ def test_normalisation(text):
     assert normalise_text(text).split() == got.split()
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @given(TEXTS, st.integers(1, 16), st.sampled_from(["log", "linear", "set"]), st.sampled_from(HASHES))
-def test_shingles(version, text, size, weighting, name):
-    """Shingles of any version, size, weighting and hash equal the oracle's."""
-    scheme = get_scheme(f"shingles-{version}", size=size, weighting=weighting, hash=name)
-    expected = reference.fingerprint(text, version=version, size=size, weighting=weighting, hash=name)
+def test_shingles(text, size, weighting, name):
+    """Shingles of any size, weighting and hash equal the oracle's."""
+    scheme = get_scheme("shingles", size=size, weighting=weighting, hash=name)
+    expected = reference.fingerprint(text, size=size, weighting=weighting, hash=name)
     assert fingerprint(text, scheme=scheme) == expected
 
 
@@ -118,7 +117,7 @@ def test_hashes_and_seeds(text, name, seed, kind):
     )
 
 
-@given(st.lists(TEXTS, max_size=12), st.sampled_from(["shingles", "shingles-1", "words"]))
+@given(st.lists(TEXTS, max_size=12), st.sampled_from(["shingles", "words"]))
 def test_batches(texts, name):
     """A text's fingerprint does not depend on the other texts of its batch."""
     assert fingerprints(texts, scheme=name) == [fingerprint(text, scheme=name) for text in texts]
@@ -134,13 +133,12 @@ def test_windows(size, codes, seed):
     assert hash_runs(array, size, "xxh3_64", seed=seed).tolist() == expected
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @given(TEXTS, st.integers(1, 40), st.integers(1, 60), st.integers(1, 6))
-def test_long_texts(version, text, piece, limit, size):
+def test_long_texts(text, piece, limit, size):
     """A text counted in pieces, with a table that keeps overflowing, has the bits of one counted at once."""
-    scheme = get_scheme(f"shingles-{version}", size=size)
+    scheme = get_scheme("shingles", size=size)
     found = shingle_module.fold_long_text(text, scheme, piece=piece, table_limit=limit, pending_limit=limit)
-    assert found == reference.fingerprint(text, version=version, size=size)
+    assert found == reference.fingerprint(text, size=size)
     assert normalise_text(text, piece=piece).split() == reference.normalise(text).split()
 
 

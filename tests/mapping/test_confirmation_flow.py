@@ -13,7 +13,7 @@ from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import ServerError, carry_out
 from tests.transport.fake_server import unmarked
 
-OTHER = "shingles-1"
+OTHER = "words-1"
 SEARCH = Call("search", {"index": "i", "body": {}})
 MANY = Call("msearch", {"body": [{"index": "i"}, {}, {"index": "i"}, {}]})
 

@@ -156,7 +156,7 @@ def test_plot_without_matplotlib(truth, tmp_path, monkeypatch):
         plot_report(evaluate(truth, max_distance=1), tmp_path / "figures.svg")
 
 
-@pytest.mark.parametrize("scheme", ["shingles-1", "shingles-2", "words", "keywords"])
+@pytest.mark.parametrize("scheme", ["shingles", "words", "keywords"])
 def test_listed_features_make_the_fingerprint(scheme):
     """The features that explain shows, hashed and summed, are the fingerprint."""
     from es_simhash.hashing import simhash
