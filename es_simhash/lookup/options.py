@@ -357,7 +357,7 @@ class LookupOptions:
 
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
-    """Return what the server allows for *index*; no scripts if the field that they read may be missing or rounded."""
+    """Return what the server allows for *index*; no scripts if the field that they read may not be mapped."""
     limits = context.limits(index)
     return limits if settings.allows_scripts else replace(limits, scripts=False)
 

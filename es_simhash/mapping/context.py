@@ -147,8 +147,7 @@ class Context:
 
     def assumed_settings(self) -> IndexSettings | None:
         """Return the settings to use where no mapping can be read; ``None`` if the caller named no scheme."""
-        # Nothing says that no program has rounded the numbers, so scripts may not read them.
-        return None if self.wanted is None else IndexSettings(get_scheme(self.wanted), value_type="number")
+        return None if self.wanted is None else IndexSettings(get_scheme(self.wanted), is_assumed=True)
 
     def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
         """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -77,7 +76,8 @@ def build_mapping(
             Whether documents carry the terms of their passages, for ``find_passages``.
         derived_source:
             Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
-            settings is left out; they show the signed copy as a number, and passages have doc values.
+            settings is left out; they would show the signed copy as a number, which JavaScript rounds, so that is left
+            out too; and passages have doc values.
 
     Returns:
         ``{"_meta": ..., "properties": ...}``.
@@ -91,11 +91,14 @@ def build_mapping(
         {'type': 'keyword'}
     """
     settings = build_settings(
-        scheme=scheme, text_field=text_field, max_distance=max_distance, value=value, passages=passages
+        scheme=scheme,
+        text_field=text_field,
+        max_distance=max_distance,
+        value=value and not derived_source,
+        passages=passages,
     )
-    if not derived_source:
-        return mapping_of(settings, prefix=prefix)
-    return for_derived_source(mapping_of(replace(settings, value_type="number"), prefix=prefix), prefix=prefix)
+    mapping = mapping_of(settings, prefix=prefix)
+    return for_derived_source(mapping, prefix=prefix) if derived_source else mapping
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX
 META_KEY = "es_simhash"
 DEFAULT_MAX_DISTANCE = 3
 
-ValueType: TypeAlias = Literal["string", "number"]
 PassageState: TypeAlias = Literal["complete", "partial"] | None
 
 # What decides the terms of passages: another record is of another version of this library.
@@ -55,9 +54,8 @@ class IndexSettings:
             Whether documents carry the signed 64-bit copy for scripts.
         extra:
             Everything else recorded there, such as the grouping rule.
-        value_type:
-            How ``_source`` holds that copy. A ``"number"``, as earlier versions wrote it, may have been rounded by a
-            program that reads numbers as doubles; a backfill makes a ``"string"`` of it.
+        is_assumed:
+            Whether they are the caller's, of an index that records nothing: it need not map the copy.
         passages:
             ``"complete"`` if documents carry the terms of their passages; ``"partial"`` if those that were there
             before are still to be backfilled; ``None`` without passages.
@@ -68,13 +66,13 @@ class IndexSettings:
     max_distance: int | None = None
     value: bool = True
     extra: Mapping[str, Any] | None = None
-    value_type: ValueType = "string"
+    is_assumed: bool = False
     passages: PassageState = None
 
     @property
     def allows_scripts(self) -> bool:
-        """Whether scripts may read the signed copy: every document has it, and none has a rounded one."""
-        return self.value and self.value_type == "string"
+        """Whether scripts may read the signed copy: where it is not mapped, they fail."""
+        return self.value and not self.is_assumed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values that stand in ``_meta``."""
@@ -85,7 +83,7 @@ class IndexSettings:
             "scheme": self.scheme.to_dict(),
             "text_fields": list(self.text_fields),
             "max_distance": self.max_distance,
-            "value": "string" if self.allows_scripts else self.value,
+            "value": self.value,
         }
 
     @classmethod
@@ -102,10 +100,9 @@ class IndexSettings:
             max_distance = rest.pop("max_distance", None)
             if max_distance is not None:
                 check_max_distance(max_distance)
-            value = rest.pop("value", True)
-            value_type: ValueType = "number" if value is True else "string"
+            value = bool(rest.pop("value", True))
             passages = _read_passages(rest.pop("passages", None))
-            return cls(scheme, text_fields, max_distance, bool(value), rest or None, value_type, passages)
+            return cls(scheme, text_fields, max_distance, value, rest or None, passages=passages)
         except SchemeError:
             raise
         except (KeyError, TypeError, ValueError) as error:

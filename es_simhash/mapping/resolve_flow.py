@@ -214,7 +214,7 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
         # A script fails on a shard whose index does not map the copy it reads.
         value=all(each.value for each in every),
-        value_type="string" if all(each.value_type == "string" for each in every) else "number",
+        is_assumed=any(each.is_assumed for each in every),
         passages=_agree_on_passages(every),
     )
 

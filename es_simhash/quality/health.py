@@ -30,7 +30,6 @@ FindingKind = Literal[
     "unreadable_texts",
     "broken",
     "rounded",
-    "numbers",
     "stale",
     "short",
     "two_scripts",
@@ -89,12 +88,6 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "numbers",
         f"{_SHARE} have a {{field}} other than their fingerprint, such as {{example!r}}",
         "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
-    ),
-    "numbers": Sentence(
-        "numbers",
-        f"{_SHARE} hold {{field}} as a number, which a program that reads numbers as doubles, such as JavaScript, "
-        "would round; therefore lookups use no scripts",
-        "backfill the index: it writes decimal strings",
     ),
     "stale": Sentence(
         "stale",
@@ -256,7 +249,6 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
     """Return findings about the fields themselves: fingerprint, block terms, and the signed copy."""
     broken: list[str] = []
     rounded: list[str] = []
-    numbers = 0
     for hit in hits:
         values = hit.get("fields") or {}
         value = _fingerprint(values, fields.fingerprint)
@@ -267,15 +259,12 @@ def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Fin
         own = (hit.get("_source") or {}).get(fields.prefix)
         number = own.get("value") if isinstance(own, Mapping) else None
         if number is not None:
-            numbers += not isinstance(number, str)
             rounded += [] if _unsigned(number) == value else [hit["_id"]]
     findings = []
     if broken:
         findings.append(Finding("error", "broken", _share(broken, hits)))
     if rounded:
         findings.append(Finding("error", "rounded", {**_share(rounded, hits), "field": fields.value}))
-    elif numbers:
-        findings.append(Finding("note", "numbers", {"part": numbers, "whole": len(hits), "field": fields.value}))
     return findings
 
 

@@ -46,7 +46,6 @@ from es_simhash.upkeep.setup_flow import (
     find_targets,
     has_passages,
     record_settings,
-    record_strings,
     record_text_fields,
     scheme_of,
 )
@@ -122,8 +121,6 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[B
     same = len({tuple(each) for each in fields.values()}) == 1
     purpose: dict[str, Any] = {
         "prefix": context.prefix,
-        # A checkpoint of an earlier version passes over documents that hold numbers.
-        "value": "string",
         "scheme": scheme.to_dict(),
         "text_fields": next(iter(fields.values())) if same else fields,
     }
@@ -183,7 +180,6 @@ class _Backfill:
         ledger.end()
         if not options.dry_run:
             yield from refresh(self._index)
-            yield from self._record_strings()
             yield from self._record_passages()
         last = self._report(is_done=True)
         yield Emit(last)
@@ -256,12 +252,6 @@ class _Backfill:
         if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
-
-    def _record_strings(self) -> Flow[None]:
-        """Record the indices in which every document now stores the signed copy as a string."""
-        for name, target in self._judge.targets.items():
-            if target.holds_numbers and name not in self._ledger.failed_indices and (yield from self._saw_all(name)):
-                yield from record_strings(self._context, self._judge.targets, name)
 
     def _record_passages(self) -> Flow[None]:
         """Record the indices in which every document with a text now has the terms of its passages."""

@@ -315,9 +315,8 @@ CHARACTER_SECONDS = 1 / 12_000_000
 class Ledger:
     """
     Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
-    *seen_by_index*: documents read in the first pass. *failed_indices*: those with documents that could not be read or
-    written; *unwritten_indices*: those of them where a document has a text and lacks what was computed of it. *first*:
-    the first failures of all.
+    *seen_by_index*: documents read in the first pass. *unwritten_indices*: those where a document has a text and lacks
+    what was computed of it. *first*: the first failures of all.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
@@ -328,7 +327,6 @@ class Ledger:
         self._checkpoint = checkpoint
         self._stale = self._empty = self._failed = 0
         self._failures: list[Failure] = []
-        self.failed_indices: set[str] = set()
         self.unwritten_indices: set[str] = set()
         # Documents of this pass that other programs kept changing, or that the server could not read.
         self._left: list[Failure] = []
@@ -423,7 +421,6 @@ class Ledger:
         self._failures.append(failure)
         if len(self.first) < FIRST_FAILURES:
             self.first.append(failure)
-        self.failed_indices.add(failure.index)
         if failure.kind != "unusable":
             self.unwritten_indices.add(failure.index)
         if key is not None:

@@ -80,7 +80,7 @@ def create_index(
     if index_settings is not None:
         check_object("settings", index_settings)
     if has_synthetic_source(theirs, index_settings or {}):
-        settings = replace(settings, value_type="number")
+        settings = replace(settings, value=False)  # _source would show it as a number, which JavaScript rounds
     for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
         logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
     ours = mapping_of(settings, prefix=context.prefix)
@@ -189,11 +189,7 @@ def put_mapping(
         if given.passages is not None:
             state = recorded.passages if recorded else None
             given = replace(given, passages=state or (yield from _state_of_new_passages(name)))
-        # Documents that are there already may hold numbers, which a backfill makes strings of.
-        is_old = recorded.value and not recorded.allows_scripts if recorded else context.prefix in _properties(mapping)
-        settings = replace(
-            given, extra=recorded.extra if recorded else None, value_type="number" if is_old else "string"
-        )
+        settings = replace(given, extra=recorded.extra if recorded else None)
         bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
     if not dry_run:
         context.forget()
@@ -262,11 +258,6 @@ class Target:
     is_synthetic: bool = False
 
     @property
-    def holds_numbers(self) -> bool:
-        """Whether documents may hold the signed copy as a number, which is to become a string."""
-        return self.settings.value and not self.settings.allows_scripts and not self.is_synthetic
-
-    @property
     def is_recorded(self) -> bool:
         return self.settings.text_fields == self.text_fields
 
@@ -284,8 +275,8 @@ def find_targets(
 ) -> Flow[dict[str, Target]]:
     """
     Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
-    Costs three requests, one for each index that lacks our fields or still has values as numbers, and counts for text
-    fields that a mapping does not show. Raises SchemeMismatchError for different schemes, MappingError if fields are
+    Costs three requests, one for each index that lacks our fields, and counts for text fields that a mapping does not
+    show. Raises SchemeMismatchError for different schemes, MappingError if fields are
     mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
     records or no index can have such a field.
     """
@@ -318,18 +309,17 @@ def find_targets(
 def _add_fields(
     context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
 ) -> Flow[None]:
-    """Add our fields to the indices *lacking* them; where it is allowed, let numbers be strings, and add the marker."""
+    """Add our fields to the indices *lacking* them, and where it is allowed, the marker."""
     for name, target in targets.items():
-        is_needed = name in lacking or target.holds_numbers
         has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=context.prefix)
-        if not is_needed and (has_marker or not target.is_recorded):
+        if name not in lacking and (has_marker or not target.is_recorded):
             continue
         body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
         try:
             yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
-            # Unless the index forbids coercion, it accepts strings too. Lookups without a marker read the mapping.
-            if name in lacking or status_of(error) not in ((401, 403) if is_needed else (400, 401, 403)):
+            # Lookups without a marker read the mapping.
+            if name in lacking or status_of(error) not in (400, 401, 403):
                 raise
         context.forget()
 
@@ -348,9 +338,7 @@ def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
     """Return settings for an index that has none: those of the other indices, without their text fields."""
     if resolved.each:
         return unfilled(replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=()))
-    is_mapped = bool(resolved.faults)  # with fields of ours, whose documents may hold numbers
-    scheme = get_scheme(context.wanted or DEFAULT_SCHEME)
-    return IndexSettings(scheme, value_type="number" if is_mapped else "string")
+    return IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
 
 
 def _text_fields(
@@ -427,13 +415,3 @@ def record_settings(context: Context, targets: dict[str, Target], name: str, **c
 def record_text_fields(context: Context, targets: dict[str, Target], names: Sequence[str]) -> Flow[None]:
     for name in names:
         yield from record_settings(context, targets, name, text_fields=targets[name].text_fields)
-
-
-def record_strings(context: Context, targets: dict[str, Target], name: str) -> Flow[None]:
-    """Record that every document of *name* has the signed copy as a string; log a warning where that is forbidden."""
-    try:
-        yield from record_settings(context, targets, name, value_type="string")
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
-        logger.warning("the mapping of %r could not be changed, so lookups there use no scripts: %s", name, error)

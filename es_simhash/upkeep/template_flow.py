@@ -86,7 +86,7 @@ def put_index_template(context: Context, name: str, text_field: Any, *, dry_run:
     _refuse_faults(template, mapping, prefix=context.prefix, but=("no_fields", "not_mapped"))
     settings = yield from _read_wanted(context, users or before["index_patterns"], mapping, text_field)
     if has_synthetic_source(mapping, index_settings):
-        settings = replace(settings, value_type="number")
+        settings = replace(settings, value=False)
     update = mapping_update(mapping, settings, prefix=context.prefix)
     if has_derived_source(index_settings):
         update = for_derived_source(update, prefix=context.prefix)
@@ -202,7 +202,7 @@ def _read_wanted(context: Context, users: Index, mapping: Mapping[str, Any], tex
     if text_field or not recorded or any(recorded):
         settings = replace(settings, text_fields=text_fields_of(settings, text_field or None))
     passages: PassageState = None if settings.passages is None else "complete"
-    return replace(settings, extra=None, passages=passages, value_type="string")
+    return replace(settings, extra=None, passages=passages, is_assumed=False)
 
 
 def _with_fields(

@@ -5,18 +5,6 @@ from tests.lookup.test_lookup_server import ONE_SHARD
 TEXT = "the council approved a new bridge over the river on tuesday after long debate about its cost"
 
 
-def test_backfill_of_an_index_with_numbers(server, index, simhash):
-    """What an earlier version recorded as numbers is recorded as strings once all documents have them."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
-    meta["es_simhash"]["simhash"]["value"] = True
-    server.request("PUT", f"/{index}/_mapping", {"_meta": meta})
-    server.request("PUT", f"/{index}/_doc/a?refresh=true", {"body": TEXT})
-    assert list(simhash.backfill(index))[-1].changed == 1
-    meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
-    assert meta["es_simhash"]["simhash"]["value"] == "string"
-
-
 def test_an_update_keeps_the_routing_value(server, index, simhash):
     """Also where another program wrote the document anew, with another value that leads to the same shard."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -210,7 +210,7 @@ def test_templates_carry_the_mapping():
     derived = build_component_template(**options, derived_source=True)["template"]["mappings"]
     assert markers_in_use(derived, prefix="h") == []
     settings = build_settings(text_field="body", max_distance=5)
-    assert read_settings(derived, prefix="h") == replace(settings, value_type="number")
+    assert read_settings(derived, prefix="h") == replace(settings, value=False)
     derived = build_mapping(**options, derived_source=True, passages=True)
     assert derived["properties"]["h"]["properties"]["passages"] == {"type": "keyword"}
     assert FIELD_TYPES["passages"] == {"type": "keyword", "doc_values": False}

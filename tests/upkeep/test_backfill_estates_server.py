@@ -58,36 +58,6 @@ def test_a_round_trip_through_javascript_loses_nothing(server, index, simhash):
     assert list(simhash.backfill(index))[-1].changed == 0
 
 
-def test_an_index_of_numbers_is_exact_and_becomes_one_of_strings(server, index, make_simhash):
-    """As an earlier version wrote it, and JavaScript rounded it: no script reads it before the backfill is through."""
-    server.request("PUT", f"/{index}", mapped(value=True))
-    documents = numbered(texts(60))
-    rounded = []
-    for each in documents:
-        fields = fingerprint_fields(fingerprint(each["body"]))
-        fields["simhash"]["value"] = int(float(fields["simhash"]["value"]))
-        rounded.append({**each, **fields})
-    put(server, index, rounded)
-    assert len(found_by_themselves(make_simhash(), index, documents, max_distance=8)) == 60
-    [*_, shown] = make_simhash().backfill(index, dry_run=True)
-    assert (shown.changed, meta(server, index)["value"]) == (60, True)
-    [*_, partial] = make_simhash().backfill(index, filter={"ids": {"values": ["00000"]}})
-    assert (partial.changed, meta(server, index)["value"]) == (1, True)
-    [*_, last] = make_simhash().backfill(index)
-    assert (last.changed, last.failed, meta(server, index)["value"]) == (59, 0, "string")
-    assert all(isinstance(source["simhash"]["value"], str) for source in read_all(server, index).values())
-    assert len(found_by_themselves(make_simhash(), index, documents, max_distance=8)) == 60
-
-
-def test_numbers_stay_recorded_while_one_document_cannot_be_read(server, index, simhash):
-    """Its number may be a rounded one."""
-    server.request("PUT", f"/{index}", mapped(value=True))
-    put(server, index, numbered(texts(3)))
-    server.request("PUT", f"/{index}/_doc/odd?refresh=true", {"body": 7})
-    assert list(simhash.backfill(index))[-1].failed == 1
-    assert meta(server, index)["value"] is True
-
-
 def test_each_index_goes_by_its_own_settings(server, index, simhash):
     """Other text fields, and with and without the copy for scripts, behind one pattern."""
     server.request("PUT", f"/{index}-a", mapped())
@@ -219,18 +189,6 @@ def test_what_was_written_before_the_mapping_is_indexed(server, index, simhash):
     assert list(simhash.backfill(index))[-1].changed == 0
 
 
-def test_numbers_stay_recorded_where_an_alias_shows_a_part_of_the_index(server, index, simhash):
-    """The documents that its filter hides still hold numbers."""
-    server.request("PUT", f"/{index}", mapped(value=True))
-    put(server, index, [{**each, "n": n} for n, each in enumerate(numbered(texts(4)))])
-    alias = {"add": {"index": index, "alias": f"{index}-part", "filter": {"range": {"n": {"lt": 2}}}}}
-    server.request("POST", "/_aliases", {"actions": [alias]})
-    assert list(simhash.backfill(f"{index}-part"))[-1].changed == 2
-    assert meta(server, index)["value"] is True
-    assert list(simhash.backfill(index))[-1].changed == 2
-    assert meta(server, index)["value"] == "string"
-
-
 def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simhash):
     """As for a user from whom field-level security hides the text: it is not in the mapping either."""
     server.request("PUT", f"/{index}", mapped())
@@ -257,19 +215,6 @@ def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, sim
     put(server, f"{index}-b", [{"_id": "1", "other": 1}])
     assert list(simhash.backfill(f"{index}-*"))[-1].changed == 2
     assert server.request("GET", f"/{index}-b/_mapping")[f"{index}-b"]["mappings"]["properties"].keys() == {"other"}
-
-
-def test_an_index_that_forbids_coercion_takes_strings_after_a_backfill(server, index, simhash):
-    """The mapping of the field allows it."""
-    body = mapped(value=True)
-    body["settings"] = {**ONE_SHARD, "index.mapping.coerce": False}
-    del body["mappings"]["properties"]["simhash"]["properties"]["value"]["coerce"]
-    server.request("PUT", f"/{index}", body)
-    documents = numbered(texts(3))
-    put(server, index, documents)
-    [*_, last] = simhash.backfill(index)
-    assert (last.changed, last.failed) == (3, 0)
-    assert len(found_by_themselves(simhash, index, documents, max_distance=8)) == 3
 
 
 @pytest.mark.parametrize("source", [{"excludes": ["note"]}])
