@@ -204,7 +204,7 @@ def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
     if found.are_neighbours:
         score = found.similarity or Score(0.0)
         kept = each if rule.similarity is None else replace(each, similarity=score.similarity)
-        case.kept.append(replace(kept, containment=score.containment))
+        case.kept.append(replace(kept, containment=score.containment, numbers=score.numbers))
     elif found.unread is not None:
         whose = "the document asked for: " if found.unread is mine.unread else ""
         case.kept.append(replace(each, unverified=f"{whose}{found.unread}"))

@@ -20,8 +20,9 @@ from es_simhash.transport.protocol import Key, document_key
 if TYPE_CHECKING:
     from es_simhash.lookup.rules import LookupRule
     from es_simhash.mapping.rule import PairRule
+    from es_simhash.texts.measures import Replaced
 
-ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment")
+ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment", "numbers")
 """The columns that every row of a near-duplicate has."""
 
 
@@ -51,6 +52,9 @@ class NearDup:
             with different routing values.
         unverified:
             Why its text could not be compared, though the rule compares texts; ``None`` where it was, or by bits alone.
+        numbers:
+            ``"only"`` if its text differs in numbers alone, ``"replaced"`` if numbers stand in the places of others
+            beside other differences, else ``"same"``; ``None`` where texts were not compared.
     """
 
     id: str
@@ -62,6 +66,7 @@ class NearDup:
     containment: float | None = field(default=None, compare=False)
     routing: str | None = None
     unverified: str | None = field(default=None, compare=False)
+    numbers: Replaced | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
@@ -84,7 +89,7 @@ class NearDup:
         if self.routing is not None:
             plain["routing"] = self.routing
         if self.similarity is not None:
-            plain |= {"similarity": self.similarity, "containment": self.containment}
+            plain |= {"similarity": self.similarity, "containment": self.containment, "numbers": self.numbers}
         if self.unverified is not None:
             plain["unverified"] = self.unverified
         return plain if self.source is None else plain | {"source": dict(self.source)}

@@ -123,7 +123,7 @@ def rules_for(
         if asker != "document":
             left_out.update(name for name in ("per", "within") if getattr(rule, name) is not None)
             rule = replace(rule, per=None, within=None)
-        return replace(rule, measure=rule.measure.after(own.scheme))
+        return replace(rule, measure=rule.measure.after(own.scheme).noting_numbers())
 
     found = {name: decide(own) for name, own in each.items()}
     # A rollover may make an index while this is asked; other clusters show none.

@@ -180,13 +180,17 @@ def _compare(
     """Return *members* with the similarity of their texts to *text*, as far as both are short enough."""
     if len(text) > _COMPARED:
         return list(members)
+    measure = measure.noting_numbers()
     [whole] = measure.prepare([text])
-    return [
-        (replace(each, similarity=measure.compare(whole, measure.prepare([own])[0]).similarity), own)
-        if own is not None and len(own) <= _COMPARED
-        else (each, own)
-        for each, own in members
-    ]
+    found: list[tuple[Member, str | None]] = []
+    for each, own in members:
+        if own is not None and len(own) <= _COMPARED:
+            score = measure.compare(whole, measure.prepare([own])[0])
+            compared = replace(each, similarity=score.similarity, has_other_numbers=score.numbers == "only")
+            found.append((compared, own))
+        else:
+            found.append((each, own))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

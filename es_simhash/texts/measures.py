@@ -54,6 +54,10 @@ def check_bound(name: str, bound: Any) -> float:
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
+Replaced = Literal["only", "replaced", "same"]
+"""What became of the numbers of a text in another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """
@@ -64,7 +68,7 @@ class Score:
 
     similarity: float
     containment: float | None = None
-    numbers: Literal["only", "replaced", "same"] | None = None
+    numbers: Replaced | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,7 @@ def test_one_default_finds_reposts(run, index, tmp_path):
     assert "within 12 bits, at least 80 % of the 7-letter shingles are the same" in done.stderr
 
 
-def test_a_preset_keeps_the_condition_on_numbers(server, index, make_simhash):
+def test_a_preset_keeps_the_condition_on_numbers(run, server, index, make_simhash):
     """Also where the fingerprints leave numbers out; only a Verification takes it away. The reason is said."""
     simhash = make_simhash(scheme=get_scheme("shingles", preprocess=("numbers",)))
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
@@ -293,7 +293,10 @@ def test_a_preset_keeps_the_condition_on_numbers(server, index, make_simhash):
         assert (ids(found), found.rule.measure.numbers) == ([(index, "a")], "same")
         assert str(found.rejected[0]).endswith("0 bits, 100 % of the 7-letter shingles, but other numbers")
         assert found.rejected[0].preset is None
-    assert len(simhash.find_near_dups(index, week, verify=Verification(0.8))) == 2
+    both = simhash.find_near_dups(index, week, verify=Verification(0.8))
+    assert {each.id: each.numbers for each in both} == {"a": "same", "b": "only"}
+    shown = run("find", index, "--id", "a", "--verify", "0.8", "--numbers", "any")
+    assert "only these differ" in shown.stdout
     found = simhash.explain(index, "a", "b")
     assert (found.because, found.by_rule, found.verdict[:18]) == ("numbers", 1.0, "no near-duplicates")
 

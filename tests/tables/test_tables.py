@@ -117,6 +117,7 @@ def test_near_dups_are_rows_with_the_same_columns():
         "fingerprint": "0000000000000001",
         "similarity": None,
         "containment": None,
+        "numbers": None,
         "source.title": "a",
         "source.tags": ["x"],
     }

@@ -31,6 +31,9 @@ from es_simhash.passages.lookup import PassageOptions
 from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import PRESETS
 
+_NUMBERS: dict[str | None, str] = {"only": "only these differ", "replaced": "others too"}
+"""What became of numbers, where a table has a column for it."""
+
 _FEW = 3
 """So few near-duplicates, and the nearest that were rejected are shown too."""
 
@@ -47,13 +50,22 @@ def _print_near_dups(found: NearDups, *, as_json: bool, recorded: int | None, fi
         return
     if found:
         is_verified = any(each.similarity is not None for each in found)
+        has_numbers = any(each.numbers in _NUMBERS for each in found)
         names = ["text"] if fields else list(dict.fromkeys(name for each in found for name in each.source or ()))
         print_table(
-            ["#bits", *(["#similarity"] if is_verified else []), "id", "index", *names],
+            [
+                "#bits",
+                *(["#similarity"] if is_verified else []),
+                *(["numbers"] if has_numbers else []),
+                "id",
+                "index",
+                *names,
+            ],
             [
                 [
                     each.distance,
                     *([share_text(each.similarity and cut(each.similarity))] if is_verified else []),
+                    *([_NUMBERS.get(each.numbers, "")] if has_numbers else []),
                     *(each.id, each.index),
                     *(" ".join(value.split()) for value in _values(each, names, fields)),
                 ]

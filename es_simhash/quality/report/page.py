@@ -39,11 +39,12 @@ class Member(Record):
     """
     A document of a group that is shown.
     *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text. *distance*,
-    *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not compared. *source*,
-    *time*: empty if the document has no value.
+    *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not compared.
+    *has_other_numbers*: whether nothing else differs from the canonical's text. *source*, *time*: empty if the document
+    has no value.
     """
 
-    _NAMES = "id index length distance similarity source time"
+    _NAMES = "id index length distance similarity has_other_numbers source time"
 
     id: str
     index: str
@@ -51,6 +52,7 @@ class Member(Record):
     length: int = 0
     distance: int = 0
     similarity: float | None = None
+    has_other_numbers: bool = False
     source: str = ""
     time: str = ""
 
@@ -181,7 +183,7 @@ def _nearness(member: Member, say: Speech) -> list[str]:
         similar = say("not_compared")
     else:
         similar = say("similar", share=say.percent(cut(member.similarity)))
-    return [say("bits", number=member.distance), similar]
+    return [say("bits", number=member.distance), similar, *([say("other_numbers")] if member.has_other_numbers else [])]
 
 
 def _about(member: Member, canonical: Member | None, nearness: list[str], say: Speech) -> dict[str, Any]:
