@@ -33,8 +33,9 @@ from es_simhash.quality.tune_flow import PresetFigures, TuneOptions, Tuning, eno
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Flow, Index, check_index, index_key, noting
+from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.transport.retry_flow import Patience, refresh
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.upkeep.setup_flow import put_mapping
@@ -167,7 +168,8 @@ class _Wanted:
     measured: PresetFigures | None
 
 
-def setup(
+async def setup(
+    server: Server,
     context: Context,
     index: Index,
     text_field: str | Sequence[str],
@@ -175,7 +177,7 @@ def setup(
     request: GroupingRequest,
     *,
     dry_run: bool,
-) -> Flow[Setup]:
+) -> Setup:
     """
     Record fields, grouping and distance of *index*, fill and group its documents; in a dry run, say what that would be.
     All that can be refused is refused before the first write. The grouping is recorded before the distance, and both
@@ -186,16 +188,16 @@ def setup(
         if request.canonical is not None:
             raise InvalidInputError("time_field is a canonical order: give time_field or canonical, not both")
         request = replace(request, canonical=check_field("time_field", time_field))
-    resolved = yield from resolve_index(context, check_index(index))
-    yield from refresh(index)
-    documents = yield from _count(index, {"match_all": {}})
-    wanted = yield from _decide(context, index, resolved, named, request, documents=documents)
+    resolved = await resolve_index(server, context, check_index(index))
+    await refresh(server, index)
+    documents = await _count(server, index, {"match_all": {}})
+    wanted = await _decide(server, context, index, resolved, named, request, documents=documents)
     agreed = agree(wanted.resolved, context)
     with_fingerprint = 0
     if resolved.each:
-        with_fingerprint = yield from _count(index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
+        with_fingerprint = await _count(server, index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
     text_fields = next(iter(wanted.resolved.each.values())).text_fields
-    missing = yield from _count(index, unfilled_query(text_fields, context.prefix, resolved.mappings.values()))
+    missing = await _count(server, index, unfilled_query(text_fields, context.prefix, resolved.mappings.values()))
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
@@ -213,12 +215,12 @@ def setup(
         () if wanted.tuning is None else (*wanted.tuning.reasons, *wanted.tuning.notes),
     )
     if with_fingerprint:
-        found = replace(found, outside=(yield from count_groups(index, Fields(context.prefix), [])).lost)
+        found = replace(found, outside=(await count_groups(server, index, Fields(context.prefix), [])).lost)
     if not dry_run:
-        found = yield from _carry_out(context, index, wanted, found)
+        found = await _carry_out(server, context, index, wanted, found)
     elif with_fingerprint or not found.recorded or _may_be_taken(context, resolved):
-        found = yield from _foresee(context, index, found)
-    return replace(found, rollover=(yield from _read_rollover(context, index, wanted.resolved)))
+        found = await _foresee(server, context, index, found)
+    return replace(found, rollover=await _read_rollover(server, context, index, wanted.resolved))
 
 
 def _may_be_taken(context: Context, resolved: Resolved) -> bool:
@@ -226,13 +228,14 @@ def _may_be_taken(context: Context, resolved: Resolved) -> bool:
     return any(may_hold(resolved.mappings[name], context.prefix) for name in resolved.unmapped)
 
 
-def _count(index: Index, query: Mapping[str, Any]) -> Flow[int]:
-    number, gaps = yield from count_documents(index, query, patience=Patience())
+async def _count(server: Server, index: Index, query: Mapping[str, Any]) -> int:
+    number, gaps = await count_documents(server, index, query, patience=Patience())
     check_whole(gaps)
     return number
 
 
-def _decide(
+async def _decide(
+    server: Server,
     context: Context,
     index: Index,
     resolved: Resolved,
@@ -240,14 +243,14 @@ def _decide(
     request: GroupingRequest,
     *,
     documents: int,
-) -> Flow[_Wanted]:
+) -> _Wanted:
     """Return what is to be recorded; raise where that, or a later step, would be refused."""
     if resolved.assumed is not None:
         raise MappingError(
             f"the mapping of {shorten(index_key(index))} cannot be read, and setup needs it: use the cluster that "
             "holds the index, and a login that may read mappings"
         )
-    yield from refuse_updates(index, resolved.mappings)
+    await refuse_updates(server, index, resolved.mappings)
     refuse_regrouping(resolved.each)
     for name, mapping in resolved.mappings.items():
         check_texts(name, mapping, named)
@@ -264,11 +267,11 @@ def _decide(
         field_kinds(future, request.put_on(Grouping()))
     if is_open:
         request = replace(request, preset=WIDEST) if has_presets else replace(request, verify=_OTHER_FEATURES)
-    grouping = yield from settle_grouping(context, future, request, record=False)
+    grouping = await settle_grouping(server, context, future, request, record=False)
     tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):
-        tuning = yield from tune(
-            context, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named)
+        tuning = await tune(
+            server, context, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named)
         )
         chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
         if is_open and not has_presets and tuning.sampled >= FEW:
@@ -276,7 +279,7 @@ def _decide(
             request = replace(request, max_distance=enough_distance(own))
         elif is_open and has_presets:
             request = replace(request, preset=chosen or WIDEST)
-        grouping = yield from settle_grouping(context, future, request, record=False)
+        grouping = await settle_grouping(server, context, future, request, record=False)
         if has_presets:
             named_one = preset_of(grouping, settings) or tuning.recommended or WIDEST
             measured = next(each for each in tuning.presets if each.preset == named_one)
@@ -332,16 +335,16 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
     return None
 
 
-def _foresee(context: Context, index: Index, found: Setup) -> Flow[Setup]:
+async def _foresee(server: Server, context: Context, index: Index, found: Setup) -> Setup:
     """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
     options = BackfillOptions(text_field=found.text_fields, dry_run=True)
-    found = replace(found, filled=(yield from backfill(context, index, options)))
+    found = replace(found, filled=await backfill(server, context, index, options))
     if found.recorded or found.changed:
         return found
-    return replace(found, groups=(yield from reconcile(context, index, GroupingRequest(), dry_run=True)))
+    return replace(found, groups=await reconcile(server, context, index, GroupingRequest(), dry_run=True))
 
 
-def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) -> Flow[Setup]:
+async def _carry_out(server: Server, context: Context, index: Index, wanted: _Wanted, found: Setup) -> Setup:
     at = "its fields were recorded"
 
     def said() -> str:
@@ -350,31 +353,37 @@ def _carry_out(context: Context, index: Index, wanted: _Wanted, found: Setup) ->
     settings, lacking = agree(wanted.resolved, context), wanted.lacking
     with noting(said):
         if lacking["fields"]:
-            yield from put_mapping(
-                context, lacking["fields"], settings.scheme, found.text_fields, settings.max_distance, value=None
+            await put_mapping(
+                server,
+                context,
+                lacking["fields"],
+                settings.scheme,
+                found.text_fields,
+                settings.max_distance,
+                value=None,
             )
         at = "its grouping was recorded"
         if lacking["grouping"]:
             # Another program may have recorded one meanwhile: then this refuses, and a second run takes it.
-            resolved = yield from resolve_index(context, index)
-            yield from settle_grouping(context, resolved, wanted.request)
+            resolved = await resolve_index(server, context, index)
+            await settle_grouping(server, context, resolved, wanted.request)
         at = "its distance was recorded"
         if lacking["max_distance"]:
-            yield from put_mapping(context, lacking["max_distance"], None, (), found.max_distance, value=None)
+            await put_mapping(server, context, lacking["max_distance"], None, (), found.max_distance, value=None)
         at = "all documents had their fingerprints"
-        filled = yield from backfill(context, index, BackfillOptions())
+        filled = await backfill(server, context, index, BackfillOptions())
         at = "all documents were grouped"
-        grouped = yield from reconcile(context, index, GroupingRequest())
+        grouped = await reconcile(server, context, index, GroupingRequest())
     found = replace(found, filled=filled, groups=grouped)
     if not grouped.duplicates:
         return found
-    return replace(found, findings=tuple((yield from find_templates(context, index))))
+    return replace(found, findings=tuple(await find_templates(server, context, index)))
 
 
-def _read_rollover(context: Context, index: Index, resolved: Resolved) -> Flow[str]:
+async def _read_rollover(server: Server, context: Context, index: Index, resolved: Resolved) -> str:
     """Return what a rollover of *index*, if it is an alias or data stream, needs for an index with our fields."""
     try:
-        yield from prepare_targets(context, index_key(index), resolved)
+        await prepare_targets(server, context, index_key(index), resolved)
     except MappingError as error:
         return str(error)
     return ""

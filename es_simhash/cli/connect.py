@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
-from es_simhash.transport.protocol import Flow, error_text, status_of
+from es_simhash.transport.protocol import error_text, status_of
 
 _T = TypeVar("_T")
 
@@ -43,9 +43,9 @@ class Connection:
     url: str
     to_refresh: set[str]
 
-    def run(self, flow: Flow[_T]) -> _T:
+    def run(self, flow: Awaitable[_T]) -> _T:
         """Carry out a *flow* for which the library has no method."""
-        return run(within_limits(flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
+        return run(within_limits(server, flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
 
     @property
     def _context(self) -> Context:
@@ -58,13 +58,13 @@ class Connection:
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
-            return self.run(read_settings_by_index(self._context, index))
+            return self.run(lambda server: read_settings_by_index(server, self._context, index))
         except NoIndexError:
             return {}  # which a lookup says
 
     def shared_settings(self, index: str) -> IndexSettings:
         """Return what all indices behind *index* record; raise where they differ, or none is ready."""
-        return self.run(read_index_settings(self._context, index))
+        return self.run(lambda server: read_index_settings(server, self._context, index))
 
     def rules(self, index: str) -> Rules:
         """Return by which rules a document is looked up in *index*."""

@@ -245,7 +245,11 @@ class IngestActions:
     def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
         before, connection = self._before, self._connection
         while before and connection and before.left and (part := list(islice(lines, _PART))):
-            found = iter(connection.run(before.find([action for _, action, _ in part if action is not None])))
+            found = iter(
+                connection.run(
+                    lambda server: before.find(server, [action for _, action, _ in part if action is not None])
+                )
+            )
             for record, action, reason in part:
                 yield record, action, reason if action is None else next(found)
         yield from lines

@@ -16,8 +16,9 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import has_too_many
-from es_simhash.transport.protocol import Call, Flow
+from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry_flow import retry
+from es_simhash.transport.server import Server
 
 _PAGE = 10_000
 _MOST_VALUES = 10_000
@@ -45,9 +46,9 @@ class Searches(Protocol):
     def note(self, answer: Mapping[str, Any]) -> None: ...
 
 
-def read_view(view: Searches, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+async def read_view(server: Server, view: Searches, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole answer to *body* in the *view*; repeated while the server is busy, not if it asks too much."""
-    answer: dict[str, Any] | Exception = yield from retry(lambda: _send(view.call(body)))
+    answer: dict[str, Any] | Exception = await retry(server, lambda: _send(server, view.call(body)))
     if isinstance(answer, Exception):
         raise answer
     view.note(answer)
@@ -55,10 +56,10 @@ def read_view(view: Searches, body: Mapping[str, Any]) -> Flow[dict[str, Any]]:
     return answer
 
 
-def _send(call: Call) -> Flow[Any]:
+async def _send(server: Server, call: Call) -> Any:
     """Return the answer to *call*, or the exception that it asks for too many buckets: OpenSearch says busy."""
     try:
-        return (yield call)
+        return await server.send(call)
     except Exception as error:
         if not has_too_many(error):
             raise
@@ -102,41 +103,43 @@ def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def count_hits(view: Searches, search: DistinctSearch) -> Flow[int]:
+async def count_hits(server: Server, view: Searches, search: DistinctSearch) -> int:
     """Return the number of distinct hits of *search*, by group."""
     ungrouped = search.matching(_without_group(search))
     body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
-    alone = yield from read_view(view, body)
-    groups = yield from _count(view, search, search.matching(), {})
+    alone = await read_view(server, view, body)
+    groups = await _count(server, view, search, search.matching(), {})
     return groups[()] + int(alone["hits"]["total"]["value"])
 
 
-def count_groups(view: Searches, search: DistinctSearch, found: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+async def count_groups(
+    server: Server, view: Searches, search: DistinctSearch, found: Mapping[str, Any]
+) -> dict[str, Any]:
     """
     Return the answers *found* to the aggregations, with groups instead of documents as their counts.
     Documents without a group are counted by the server's own aggregations, over them alone.
     """
     body = {**search.common, "size": 0, "query": _both(search.query, _without_group(search)), "track_total_hits": False}
-    alone = yield from read_view(view, {**body, "aggs": with_all_values(search.aggregations)})
+    alone = await read_view(server, view, {**body, "aggs": with_all_values(search.aggregations)})
     counted: dict[str, Any] = {}
     for name, each in search.aggregations.items():
         [kind] = [kind for kind in each if kind != "meta"]
         answer, rest = dict(found[name]), alone["aggregations"][name]
         if kind in ("terms", "histogram", "date_histogram"):
             source = {word: value for word, value in each[kind].items() if word in _SOURCE}
-            groups = yield from _count(view, search, search.query, {"value": {kind: source}})
+            groups = await _count(server, view, search, search.query, {"value": {kind: source}})
             others = {bucket["key"]: bucket["doc_count"] for bucket in _buckets(rest)}
             for bucket in _buckets(answer):
                 bucket["doc_count"] = _of_bucket(groups, bucket) + others.get(bucket["key"], 0)
             if kind == "terms":
                 _order(name, answer, each[kind])
         elif kind == "filter":
-            groups = yield from _count(view, search, _both(search.query, each[kind]), {})
+            groups = await _count(server, view, search, _both(search.query, each[kind]), {})
             answer["doc_count"] = groups[()] + rest["doc_count"]
         else:
             clauses = _clauses(kind, each[kind], answer)
             for bucket, other, clause in zip(_buckets(answer), _buckets(rest), clauses, strict=True):
-                groups = yield from _count(view, search, _both(search.query, clause), {})
+                groups = await _count(server, view, search, _both(search.query, clause), {})
                 bucket["doc_count"] = groups[()] + other["doc_count"]
         counted[name] = answer
     return counted
@@ -146,9 +149,9 @@ def _without_group(search: DistinctSearch) -> dict[str, Any]:
     return {"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}}
 
 
-def _count(
-    view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
-) -> Flow[Counter[tuple[Any, ...]]]:
+async def _count(
+    server: Server, view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
+) -> Counter[tuple[Any, ...]]:
     """Return how many groups each value of *source* has among the documents of *query*."""
     sources = [*({name: each} for name, each in source.items())]
     composite: dict[str, Any] = {"sources": [*sources, {"group": {"terms": {"field": search.fields.group}}}]}
@@ -158,7 +161,7 @@ def _count(
         every = {"every": {"composite": {**composite, "size": page}}}
         body = {**search.common, "size": 0, "query": query, "aggs": every, "track_total_hits": False}
         try:
-            answer = yield from read_view(view, body)
+            answer = await read_view(server, view, body)
         except Exception as error:
             if page == 1 or not has_too_many(error):
                 raise

@@ -10,7 +10,7 @@ is added, changed or deleted between two pages may be shown once more, or missed
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,8 +37,9 @@ from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import is_window_refused
 from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
-from es_simhash.transport.protocol import Call, Emit, Flow, Index, check_index
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.protocol import Call, Index, check_index
+from es_simhash.transport.retry_flow import retry
+from es_simhash.transport.server import Server
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -53,49 +54,49 @@ _NUMBERS |= {"date", "date_nanos"}
 Hit = Mapping[str, Any]
 
 
-def search_distinct(
-    context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
-) -> Flow[DistinctPage]:
+async def search_distinct(
+    server: Server, context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
+) -> DistinctPage:
     """
     Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
     their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
     search = _checked(context, index, body, options)
     place = Place() if after is None else search.decode(after)
-    yield from _check_index(context, search)
+    await _check_index(server, context, search)
     if after is None and not (options.total or options.counts):
         # What is aggregated costs more than hits, so it is rather not asked twice.
         widths = (_WIDER,) if search.aggregations else (1, _WIDER)
         for window in (width * _window(options.size) for width in widths):
             if window <= _LARGEST_WINDOW:
-                page = yield from _Reader(Present(index), search, options, place).page(window)
+                page = await _Reader(Present(index), search, options, place).page(server, window)
                 if page is not None:
                     return page
-    view = yield from _open(index)
+    view = await _open(server, index)
     try:
         reader = _Reader(view, search, options, place)
-        return replace((yield from reader.full_page()), total=(yield from _total(view, search, options)))
+        return replace(await reader.full_page(server), total=await _total(server, view, search, options))
     finally:
-        yield from close_view(view)
+        await close_view(server, view)
 
 
-def search_distinct_pages(
-    context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
-) -> Flow[None]:
+async def search_distinct_pages(
+    server: Server, context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
+) -> AsyncGenerator[Sequence[DistinctPage], None]:
     """Emit all pages, read in one view; what was shown is kept in memory."""
     search = _checked(context, index, body, options)
-    yield from _check_index(context, search)
-    view = yield from _open(index)
+    await _check_index(server, context, search)
+    view = await _open(server, index)
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
-        total = yield from _total(view, search, options)
+        total = await _total(server, view, search, options)
         while True:
-            page = yield from reader.full_page()
-            yield Emit(replace(page, total=total))
+            page = await reader.full_page(server)
+            yield [replace(page, total=total)]
             if not reader.has_more:
                 return
     finally:
-        yield from close_view(view)
+        await close_view(server, view)
 
 
 def _window(size: int) -> int:
@@ -103,8 +104,8 @@ def _window(size: int) -> int:
     return 2 * size + 4
 
 
-def _total(view: View, search: DistinctSearch, options: DistinctOptions) -> Flow[int | None]:
-    return (yield from count_hits(view, search)) if options.total else None
+async def _total(server: Server, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
+    return await count_hits(server, view, search) if options.total else None
 
 
 def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
@@ -115,23 +116,23 @@ def _checked(context: Context, index: Index, body: Mapping[str, Any], options: D
     return search
 
 
-def _check_index(context: Context, search: DistinctSearch) -> Flow[None]:
+async def _check_index(server: Server, context: Context, search: DistinctSearch) -> None:
     """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
-    yield from read_index_settings(context, search.index)
-    each = yield from read_settings_by_index(context, search.index)
+    await read_index_settings(server, context, search.index)
+    each = await read_settings_by_index(server, context, search.index)
     if search.by == "group":
         if not _is_grouped(each):  # perhaps since this client read the mapping
-            each = (yield from resolve_index(context, search.index)).each
+            each = (await resolve_index(server, context, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
     if len(each) != 1 and search.sort_fields:
-        yield from _check_order(search)
+        await _check_order(server, search)
 
 
-def _check_order(search: DistinctSearch) -> Flow[None]:
+async def _check_order(server: Server, search: DistinctSearch) -> None:
     """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
-    answer = yield from ask(Call("field_caps", {"index": search.index, "fields": search.sort_fields}))
+    answer = await retry(server, lambda: server.field_caps(index=search.index, fields=search.sort_fields))
     for name, kinds in answer["fields"].items():
         if len(numbers := sorted(_NUMBERS & kinds.keys())) > 1:
             raise InvalidInputError(
@@ -145,8 +146,8 @@ def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
     return not each or any(target_of(own) is not None for own in each.values())
 
 
-def _open(index: Index) -> Flow[View]:
-    view = yield from open_view(index, KEEP_ALIVE_SECONDS)
+async def _open(server: Server, index: Index) -> View:
+    view = await open_view(server, index, KEEP_ALIVE_SECONDS)
     if view is None:
         raise IncompleteSearchError(
             "no point in time can be opened: see whether each index is open, each shard has an active copy, and the "
@@ -198,12 +199,12 @@ class _Reader:
         self._begins = self.place
         self._fingerprints.extend(map(from_hex, self.place.shown))
 
-    def full_page(self) -> Flow[DistinctPage]:
+    async def full_page(self, server: Server) -> DistinctPage:
         """Return the next page, in a view."""
-        page = yield from self.page()
+        page = await self.page(server)
         return DistinctPage(()) if page is None else page
 
-    def page(self, window: int | None = None) -> Flow[DistinctPage | None]:
+    async def page(self, server: Server, window: int | None = None) -> DistinctPage | None:
         """
         Return the next page; it is full unless the search has no more distinct hits.
         ``None`` without a view, if one search of *window* hits does not fill it.
@@ -214,8 +215,8 @@ class _Reader:
         folded: set[str] = set()
         self.has_more = False
         while True:
-            found, is_end = yield from self._read(min(window, _LARGEST_WINDOW), folded)
-            yield from self._ask_unknown(found)
+            found, is_end = await self._read(server, min(window, _LARGEST_WINDOW), folded)
+            await self._ask_unknown(server, found)
             read = 0
             for hit in found:
                 if self._is_new(hit):
@@ -232,7 +233,7 @@ class _Reader:
                 return None
             folded |= {group for hit in found if (group := self._group(hit)) is not None}
             window *= 2
-        yield from self._ask_folded(shown)
+        await self._ask_folded(server, shown)
         hits = tuple(map(self._result, shown))
         self._known.clear()
         return DistinctPage(hits, self._after(), None, self._aggregations)
@@ -242,7 +243,7 @@ class _Reader:
             return None
         return self.search.encode(replace(self.place, shown=tuple(f"{each:016x}" for each in self._fingerprints)))
 
-    def _read(self, size: int, left_out: set[str]) -> Flow[tuple[list[Hit], bool]]:
+    async def _read(self, server: Server, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
         """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
         # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
         leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
@@ -252,7 +253,7 @@ class _Reader:
             if self._is_first and (aggregations := self.search.aggregations):
                 body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
             try:
-                answer = yield from read_view(self.view, body)
+                answer = await read_view(server, self.view, body)
             except Exception as error:
                 if size == 1 or not is_window_refused(error):
                     raise
@@ -262,7 +263,7 @@ class _Reader:
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             if self.options.counts is not None:
-                self._aggregations = yield from count_groups(self.view, self.search, self._aggregations)
+                self._aggregations = await count_groups(server, self.view, self.search, self._aggregations)
             self._is_first = False
         found = answer["hits"]["hits"]
         # What ties may come in another order now: the groups of what was read were shown.
@@ -309,7 +310,7 @@ class _Reader:
         elif self.search.by != "group" and (fingerprint := self._fingerprint(hit)) is not None:
             self._fingerprints.append(fingerprint)
 
-    def _ask_unknown(self, hits: Sequence[Hit]) -> Flow[None]:
+    async def _ask_unknown(self, server: Server, hits: Sequence[Hit]) -> None:
         """Find out which groups of *hits* were shown on pages that another reader read."""
         if self._begins == Place():
             return
@@ -317,19 +318,19 @@ class _Reader:
         for hit in hits:
             if (group := self._group(hit)) is not None and group not in self._shown:
                 first.setdefault(group, hit)
-        yield from self._ask([each for each in first if each not in self._known], (self.options.similar or 0) + 1)
+        await self._ask(server, [each for each in first if each not in self._known], (self.options.similar or 0) + 1)
         for group, hit in first.items():
             best = self._known[group].first[0] if group in self._known else hit
             is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
             if identity(best) != identity(hit) and not is_tie:
                 self._shown.add(group)
 
-    def _ask_folded(self, shown: Sequence[Hit]) -> Flow[None]:
+    async def _ask_folded(self, server: Server, shown: Sequence[Hit]) -> None:
         groups = [group for hit in shown if (group := self._group(hit)) is not None]
         if (similar := self.options.similar) is not None:
-            yield from self._ask([each for each in groups if each not in self._known], similar and similar + 1)
+            await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
 
-    def _ask(self, groups: Sequence[str], size: int) -> Flow[None]:
+    async def _ask(self, server: Server, groups: Sequence[str], size: int) -> None:
         """Note how many matching documents each of *groups* has, and the first *size* of them."""
         name = self.search.fields.group
         first = {
@@ -346,7 +347,7 @@ class _Reader:
             query = self.search.matching({"terms": {name: part}})
             body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
             try:
-                answer = yield from read_view(self.view, {**body, "track_total_hits": False})
+                answer = await read_view(server, self.view, {**body, "track_total_hits": False})
             except Exception as error:
                 if step == 1 or not has_too_many(error):
                     raise

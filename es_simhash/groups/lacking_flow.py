@@ -16,8 +16,9 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Compute, Flow, Index
+from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, search_texts
+from es_simhash.transport.server import Server
 
 _READ = 200
 
@@ -33,7 +34,8 @@ def unfilled_query(
     return {"bool": {**without, "filter": exist_clauses(text_fields, mappings)}}
 
 
-def count_unfilled(
+async def count_unfilled(
+    server: Server,
     index: Index,
     scheme: Scheme,
     text_fields: Sequence[str],
@@ -42,7 +44,7 @@ def count_unfilled(
     mappings: Sequence[Mapping[str, Any]] = (),
     clauses: Sequence[Mapping[str, Any]] = (),
     attempts: int = ATTEMPTS,
-) -> Flow[int]:
+) -> int:
     """
     Return how many documents of *index* that match *clauses* should have a fingerprint, and have none.
     No query knows an empty text, or one without letters. So up to 200 of them are read, drawn at random: the number is
@@ -50,7 +52,7 @@ def count_unfilled(
     share of those drawn where *mappings* hide texts from queries.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, prefix, mappings), *clauses]}}
-    number, gaps = yield from count_documents(index, query, patience=Patience(attempts))
+    number, gaps = await count_documents(server, index, query, patience=Patience(attempts))
     check_whole(gaps)
     if not number or not text_fields:
         return number
@@ -58,7 +60,7 @@ def count_unfilled(
         return 0  # it has features, and nobody but their writer knows which documents should have some
     drawn = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "replace"}
     try:
-        answer = yield from search_texts(index, {"size": _READ, "query": {"function_score": drawn}}, text_fields)
+        answer = await search_texts(server, index, {"size": _READ, "query": {"function_score": drawn}}, text_fields)
     except Exception as error:
         if not is_window_refused(error):
             raise
@@ -66,7 +68,7 @@ def count_unfilled(
     texts = [text_or_none(hit, text_fields) for hit in answer["hits"]["hits"]]
     # What cannot be read is for backfill to report.
     known = [text for text in texts if text is not None]
-    values: list[int | None] = yield Compute(lambda: fingerprints(known, scheme=scheme))
+    values: list[int | None] = await server.compute(lambda: fingerprints(known, scheme=scheme))
     lacking = len(texts) - values.count(None)
     if not exist_clauses(text_fields, mappings):
         lacking -= texts.count(None)  # most of these have no text
@@ -74,7 +76,8 @@ def count_unfilled(
     return lacking if number <= _READ or not lacking else number
 
 
-def count_lacking(
+async def count_lacking(
+    server: Server,
     index: Index,
     each: Mapping[str, IndexSettings],
     prefix: str,
@@ -82,7 +85,7 @@ def count_lacking(
     mappings: Sequence[Mapping[str, Any]] = (),
     with_groups: bool = True,
     attempts: int = ATTEMPTS,
-) -> Flow[tuple[int, int]]:
+) -> tuple[int, int]:
     """
     Return how many documents lack the fingerprint of their text, and how many the group that their index records.
     *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
@@ -93,7 +96,7 @@ def count_lacking(
     if each:
         scheme = next(iter(each.values())).scheme
         texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = yield from count_unfilled(index, scheme, texts, prefix, mappings=mappings, attempts=attempts)
+        unfilled = await count_unfilled(server, index, scheme, texts, prefix, mappings=mappings, attempts=attempts)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0
@@ -101,6 +104,6 @@ def count_lacking(
         "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
         "must_not": [{"exists": {"field": fields.group}}],
     }
-    ungrouped, gaps = yield from count_documents(index, {"bool": query}, patience=Patience(attempts))
+    ungrouped, gaps = await count_documents(server, index, {"bool": query}, patience=Patience(attempts))
     check_whole(gaps)
     return unfilled, ungrouped

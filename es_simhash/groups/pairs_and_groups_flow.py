@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +33,8 @@ from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, check_index, document_key
+from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -85,9 +87,9 @@ class Pair(Record):
     unverified: str | None = None
 
 
-def pairs(
-    context: Context, index: Index, against: Index | None, options: LookupOptions, resources: Resources
-) -> Flow[None]:
+async def pairs(
+    server: Server, context: Context, index: Index, against: Index | None, options: LookupOptions, resources: Resources
+) -> AsyncGenerator[Sequence[Pair], None]:
     """
     Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
     A document that both names reach makes no pair with itself. Two documents of indices with different rules are a pair
@@ -102,17 +104,17 @@ def pairs(
         raise InvalidInputError("pairs are compared by the texts of the index: give verify as a number, or True")
     if isinstance(options.verify, Verification):
         options.verify.check_recordable()
-    settings = yield from read_present_settings(context, index)
-    each = dict((yield from read_settings_by_index(context, index)))
+    settings = await read_present_settings(server, context, index)
+    each = dict(await read_settings_by_index(server, context, index))
     if against is not None:
-        other = yield from read_present_settings(context, against)
+        other = await read_present_settings(server, context, against)
         if other.scheme != settings.scheme:
             raise SchemeMismatchError(
                 f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",
                 index_scheme=str(settings.scheme),
                 client_scheme=str(other.scheme),
             )
-        each.update((yield from read_settings_by_index(context, against)))
+        each.update(await read_settings_by_index(server, context, against))
     rules = rules_for(settings, each, options, "document")
     is_one = len(rules.all) == 1
     limits = Grouping().by(rules.other) if is_one else None
@@ -121,24 +123,24 @@ def pairs(
     split = None
     for name in names:
         split = len(table) or None
-        yield from read_all(context, name, table)
+        await read_all(server, context, name, table)
     found = table.pairs(rules.used.max_distance, split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
     if limits is not None and limits.similarity is not None:
-        places = yield Compute(table.with_candidates)
-        texts = yield from read_texts(every, table, places.tolist(), rules.text_fields, limits.measure)
+        places = await server.compute(table.with_candidates)
+        texts = await read_texts(server, every, table, places.tolist(), rules.text_fields, limits.measure)
     asked: dict[Key, Asked | str] = {}
-    while step := (yield Compute(list, (islice(found, STEP),))):
+    while step := await server.compute(list, islice(found, STEP)):
         if limits is None:
-            yield from _read_asked(every, table, step, rules, asked)
-            judged = yield Compute(_judge, (table, step, rules, asked))
+            await _read_asked(server, every, table, step, rules, asked)
+            judged = await server.compute(_judge, table, step, rules, asked)
         else:
-            judged = yield Compute(_take, (table, step, limits, texts))
+            judged = await server.compute(_take, table, step, limits, texts)
         for left, right, bits, similarity, unverified in judged:
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
-                yield Emit(Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified))
+                yield [Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified)]
 
 
 _Judged = tuple[int, int, int, float | None, str | None]
@@ -170,9 +172,14 @@ def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, 
 _UNREAD = "a text could not be read"
 
 
-def _read_asked(
-    index: Index, table: Table, step: Sequence[tuple[int, int, int]], rules: Rules, asked: dict[Key, Asked | str]
-) -> Flow[None]:
+async def _read_asked(
+    server: Server,
+    index: Index,
+    table: Table,
+    step: Sequence[tuple[int, int, int]],
+    rules: Rules,
+    asked: dict[Key, Asked | str],
+) -> None:
     """Put what the documents of *step* are compared by into *asked*, or why it was not read."""
     keys = {table.row(place).key for pair in step for place in pair[:2]} - asked.keys()
 
@@ -180,7 +187,9 @@ def _read_asked(
         asked[document_key(hit)] = Asked(rules, hit=hit)
 
     fields = rules.text_fields.all if rules.compares_texts else ()
-    gone = yield from fetch_hits(index, sorted(keys), take, text_fields=fields, docvalue_fields=rules.docvalue_fields)
+    gone = await fetch_hits(
+        server, index, sorted(keys), take, text_fields=fields, docvalue_fields=rules.docvalue_fields
+    )
     asked.update(dict.fromkeys(gone, _UNREAD))
 
 
@@ -296,7 +305,9 @@ class GroupOptions:
         return GroupingRequest(preset=self.preset, verify=self.verify).put_on(Grouping(max_distance=64))
 
 
-def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
+async def groups(
+    server: Server, context: Context, index: Index, options: GroupOptions
+) -> AsyncGenerator[Sequence[Group], None]:
     """
     Emit a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
 
@@ -308,22 +319,24 @@ def groups(context: Context, index: Index, options: GroupOptions) -> Flow[None]:
         IncompleteSearchError: If some documents could not be read.
     """
     check_index(index)
-    resolved = yield from _read_grouping(context, index, options)
+    resolved = await _read_grouping(server, context, index, options)
     reader = _Reader(context, index, resolved, options)
     every: list[tuple[str, int]] = []
     is_sorted = options.sort == "size"
     if is_sorted:
-        while part := (yield from reader.read_names()):
+        while part := await reader.read_names(server):
             every += part
         # Python sorts without changing the order of equals: those stay sorted by id.
         every.sort(key=lambda each: -each[1])
     done = 0
-    while part := every[done : done + BUCKETS] if is_sorted else (yield from reader.read_names()):
+    while part := every[done : done + BUCKETS] if is_sorted else await reader.read_names(server):
         for names in _together(part):
-            yield from reader.emit(names)
+            async with aclosing(reader.emit(server, names)) as emitted:
+                async for items in emitted:
+                    yield items
             done += len(names)
-            yield Tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
-    now = yield from _read_grouping(context, index, options)
+            server.tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
+    now = await _read_grouping(server, context, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
 
@@ -341,8 +354,8 @@ def _together(named: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
     yield names
 
 
-def _read_grouping(context: Context, index: Index, options: GroupOptions) -> Flow[Resolved]:
-    resolved = yield from resolve_index(context, index)
+async def _read_grouping(server: Server, context: Context, index: Index, options: GroupOptions) -> Resolved:
+    resolved = await resolve_index(server, context, index)
     settings = agree(resolved, context)
     GroupingRequest(preset=options.preset).check_scheme(settings)
     refuse_regrouping(resolved.each)
@@ -368,46 +381,46 @@ class _Reader:
         clauses = check_filter(options.filter) or [self._is_duplicate]
         self._names = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
 
-    def read_names(self) -> Flow[list[tuple[str, int]]]:
+    async def read_names(self, server: Server) -> list[tuple[str, int]]:
         """Return some more names, in order, with the number of duplicates of each; empty after the last one."""
-        while page := (yield from self._names.read()):
+        while page := await self._names.read(server):
             found = [(name, bucket["doc_count"]) for name, bucket in page]
             if self._options.filter is not None:
-                found = yield from self._count([name for name, _ in found])
+                found = await self._count(server, [name for name, _ in found])
             # The canonical of a group may be missing, so it is a little smaller than it seems, but never larger.
             large = [each for each in found if 0 < each[1] >= self._options.min_size - 1]
             if large:
                 return large
         return []
 
-    def _count(self, names: list[str]) -> Flow[list[tuple[str, int]]]:
+    async def _count(self, server: Server, names: list[str]) -> list[tuple[str, int]]:
         """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
         group = self._fields.group
         terms = {"terms": {"field": group, "size": len(names)}}
-        found = yield from aggregate(self._index, [{"terms": {group: names}}, self._is_duplicate], {"groups": terms})
+        found = await aggregate(server, self._index, [{"terms": {group: names}}, self._is_duplicate], {"groups": terms})
         counts = {bucket["key"]: bucket["doc_count"] for bucket in found["groups"]["buckets"]}
         return [(name, counts.get(name, 0)) for name in names]
 
-    def emit(self, names: list[str]) -> Flow[None]:
+    async def emit(self, server: Server, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
         """Emit the groups *names*, as far as they are large enough."""
-        found = yield from self._read(names)
+        found = await self._read(server, names)
         groups = [
             Group(name, tuple(sorted(members, key=lambda each: (each.key not in self._canonicals[name], *each.order))))
             for name, members in found.items()
             if members
         ]
         if self._limits.similarity is not None:
-            groups = yield from self._compare(groups, self._limits.similarity)
+            groups = await self._compare(server, groups, self._limits.similarity)
         ids = [group.members[0].id for group in groups]
-        contained = (yield from self._read_contained(ids)) if self._options.contained else {}
+        contained = await self._read_contained(server, ids) if self._options.contained else {}
         for group in groups:
             canonical, *others = group.members
             kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
             if len(kept) >= self._options.min_size:
                 others_there = contained.get(canonical.id, ()) if self._options.contained else None
-                yield Emit(Group(group.id, kept, others_there, max(1, len(self._canonicals[group.id]))))
+                yield [Group(group.id, kept, others_there, max(1, len(self._canonicals[group.id])))]
 
-    def _read_contained(self, ids: list[str]) -> Flow[dict[str, tuple[Key, ...]]]:
+    async def _read_contained(self, server: Server, ids: list[str]) -> dict[str, tuple[Key, ...]]:
         """Return the documents that are tagged as contained in those with *ids*."""
         field = self._fields.contained_in
         found: dict[str, list[Key]] = {}
@@ -417,10 +430,10 @@ class _Reader:
                 found.setdefault(hit["fields"][field][0], []).append(document_key(hit))
 
         body = {"query": {"terms": {field: ids}}, "docvalue_fields": [field], "_source": False}
-        check_whole((yield from read_each(self._index, body, note, page=PAGE)))
+        check_whole(await read_each(server, self._index, body, note, page=PAGE))
         return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
 
-    def _read(self, names: list[str]) -> Flow[dict[str, list[NearDup]]]:
+    async def _read(self, server: Server, names: list[str]) -> dict[str, list[NearDup]]:
         fields = self._fields
         members: dict[str, list[NearDup]] = {name: [] for name in names}
         self._canonicals = {name: set() for name in names}
@@ -447,20 +460,20 @@ class _Reader:
             "docvalue_fields": [fields.fingerprint, fields.group, fields.distance, fields.duplicate_of],
             "_source": source,
         }
-        check_whole((yield from read_each(self._index, body, note, page=PAGE)))
+        check_whole(await read_each(server, self._index, body, note, page=PAGE))
         return members
 
-    def _compare(self, groups: list[Group], bound: float) -> Flow[list[Group]]:
+    async def _compare(self, server: Server, groups: list[Group], bound: float) -> list[Group]:
         """Return *groups* with the members whose texts are similar to that of the canonical."""
         measure = self._measure
-        sets = yield from self._prepare([group.members[0] for group in groups])
+        sets = await self._prepare(server, [group.members[0] for group in groups])
         compared = []
         for group in groups:
             first, *others = group.members
             kept = [replace(first, similarity=1.0)] if first.key in sets else [first]
             for begin in range(0, len(others), FETCH):
                 part = others[begin : begin + FETCH]
-                mine = yield from self._prepare(part)
+                mine = await self._prepare(server, part)
                 for each in part:
                     if first.key in sets and each.key in mine:
                         same = measure.compare(sets[first.key], mine[each.key], bound=bound)
@@ -469,13 +482,13 @@ class _Reader:
             compared.append(Group(group.id, tuple(kept)))
         return compared
 
-    def _prepare(self, members: Sequence[NearDup]) -> Flow[dict[Key, Shingles]]:
+    async def _prepare(self, server: Server, members: Sequence[NearDup]) -> dict[Key, Shingles]:
         fields_of = self._resolved.text_fields
         sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):
             part = [each.key for each in members if fields_of[each.index] == fields]
-            found = yield from fetch_texts(self._index, part, fields)
+            found = await fetch_texts(server, self._index, part, fields)
             found.check_read()
-            prepared = yield Compute(self._measure.prepare, (list(found.texts.values()),))
+            prepared = await server.compute(self._measure.prepare, list(found.texts.values()))
             sets |= zip(found.texts, prepared, strict=True)
         return sets

@@ -23,8 +23,9 @@ from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole
 from es_simhash.transport.buckets_flow import BucketReader
 from es_simhash.transport.pages_flow import Hits, read_each, read_pages
-from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key
+from es_simhash.transport.protocol import Index, Key, Progress, document_key
 from es_simhash.transport.retry_flow import Patience, attempt, retry
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,9 +66,9 @@ class GroupLookups:
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self._subject = Subject(context, index, settings, IndexStats(), options)
 
-    def prepare(self) -> Flow[None]:
+    async def prepare(self, server: Server) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = (yield from index_stats(self._subject.context, self._subject.index, again=True)) or IndexStats()
+        found = await index_stats(server, self._subject.context, self._subject.index, again=True) or IndexStats()
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self._subject = replace(self._subject, stats=stats)
@@ -83,7 +84,7 @@ class GroupLookups:
         """How long one lookup by block terms is expected to take the server, or took it."""
         return max(self._subject.milliseconds, self._took)
 
-    def take(self, batch: MultiSearch, answer: Any) -> Flow[dict[int, NearDups]]:
+    async def take(self, server: Server, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
         """
         Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
@@ -92,11 +93,12 @@ class GroupLookups:
         subject = self._subject
         if not isinstance(answer, Exception):
             self._took = answer.get("took", 0) / len(batch.questions)
-        outcomes = yield from while_unchanged(
+        outcomes = await while_unchanged(
+            server,
             subject.context,
             subject.index,
             subject.settings,
-            lambda: take_answer(batch, answer, patience=self._patience),
+            lambda: take_answer(server, batch, answer, patience=self._patience),
         )
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
@@ -105,15 +107,15 @@ class GroupLookups:
             found[question.fingerprint] = outcome
         return found
 
-    def ask(
-        self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
-    ) -> Flow[dict[int, NearDups]]:
+    async def ask(
+        self, server: Server, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
+    ) -> dict[int, NearDups]:
         """Return the documents near each of *fingerprints*, in one request; *known* as for :meth:`batch`."""
         if not fingerprints:
             return {}
-        yield from check_unchanged(self._subject.context, self._subject.index, self._subject.settings)
+        await check_unchanged(server, self._subject.context, self._subject.index, self._subject.settings)
         batch = self.batch(fingerprints, known=known)
-        return (yield from self.take(batch, (yield from attempt(batch.call()))))
+        return await self.take(server, batch, await attempt(server.send(batch.call())))
 
     def group_of(self, found: NearDup) -> str | None:
         """Return the group that *found* is in; ``None`` if it never was grouped."""
@@ -137,24 +139,31 @@ ASKED = 200
 BUCKETS = 1_000
 
 
-def read_all(
-    context: Context, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
-) -> Flow[None]:
+async def read_all(
+    server: Server,
+    context: Context,
+    index: Index,
+    table: Table,
+    query: Mapping[str, Any] | None = None,
+    *,
+    leave: Collection[str] = (),
+) -> None:
     """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
 
-    def add(hits: Hits) -> Flow[bool]:
-        yield Compute(table.add, (hits,))
-        yield Tell(Progress(len(table), None, "reading documents"))
+    async def add(hits: Hits) -> bool:
+        await server.compute(table.add, hits)
+        server.tell(Progress(len(table), None, "reading documents"))
         return False
 
     fields = Fields(context.prefix)
     clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
-    check_whole((yield from read_pages(index, body, add, page=PAGE)))
+    check_whole(await read_pages(server, index, body, add, page=PAGE))
 
 
-def read_touched(
+async def read_touched(
+    server: Server,
     context: Context,
     index: Index,
     table: Table,
@@ -163,7 +172,7 @@ def read_touched(
     *,
     may_lack: bool = True,
     leave: Collection[str] = (),
-) -> Flow[None]:
+) -> None:
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
@@ -173,22 +182,22 @@ def read_touched(
     """
     fields = Fields(context.prefix)
     seeds = _Seeds(fields)
-    yield from _read(index, query, seeds)
-    lost = set((yield from lost_canonicals(index, fields, grouped_only=True)) if may_lack else [])
+    await _read(server, index, query, seeds)
+    lost = set(await lost_canonicals(server, index, fields, grouped_only=True) if may_lack else [])
     lookups = GroupLookups(
-        context, index, (yield from read_index_settings(context, index)), max_distance=grouping.max_distance
+        context, index, await read_index_settings(server, context, index), max_distance=grouping.max_distance
     )
-    yield from lookups.prepare()
+    await lookups.prepare(server)
     named: set[str] = set()
     while unread := (seeds.matching | lost) - named:
         for ids in _parts(sorted(unread), BUCKETS):
             # Several documents may share an id, in other indices or shards: all of them are read in the end.
             clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
-            yield from _read(index, {"bool": {"should": clauses}}, seeds)
+            await _read(server, index, {"bool": {"should": clauses}}, seeds)
         named |= unread
-        yield from _flood(lookups, seeds)
+        await _flood(server, lookups, seeds)
     for part in _parts(sorted(seeds.ids), BUCKETS):
-        yield from read_all(context, index, table, {"ids": {"values": part}}, leave=leave)
+        await read_all(server, context, index, table, {"ids": {"values": part}}, leave=leave)
 
 
 class _Seeds:
@@ -215,22 +224,22 @@ class _Seeds:
         self.matching |= {key.id, full_name(*key)}
 
 
-def _read(index: Index, query: Mapping[str, Any], seeds: _Seeds) -> Flow[None]:
+async def _read(server: Server, index: Index, query: Mapping[str, Any], seeds: _Seeds) -> None:
     body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
-    check_whole((yield from read_each(index, body, seeds.add, page=PAGE)))
+    check_whole(await read_each(server, index, body, seeds.add, page=PAGE))
 
 
 def _parts(items: Sequence[str], size: int) -> list[list[str]]:
     return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
 
 
-def _flood(lookups: GroupLookups, seeds: _Seeds) -> Flow[None]:
+async def _flood(server: Server, lookups: GroupLookups, seeds: _Seeds) -> None:
     """Add to *seeds* all documents that steps of max_distance reach from them."""
     while waiting := sorted(seeds.fingerprints - seeds.asked):
         for begin in range(0, len(waiting), ASKED):
-            yield Tell(Progress(len(seeds.asked), len(seeds.fingerprints), "looking up near-duplicates"))
+            server.tell(Progress(len(seeds.asked), len(seeds.fingerprints), "looking up near-duplicates"))
             seeds.asked.update(asked := waiting[begin : begin + ASKED])
-            for found in (yield from lookups.ask(asked)).values():
+            for found in (await lookups.ask(server, asked)).values():
                 if not found.complete:
                     raise IncompleteSearchError(
                         f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
@@ -241,7 +250,7 @@ def _flood(lookups: GroupLookups, seeds: _Seeds) -> Flow[None]:
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
-def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]:
+async def grouped_without_fingerprint(server: Server, index: Index, fields: Fields) -> list[Key]:
     """Return the documents that are tagged as duplicates, and have no fingerprint."""
     found: list[Key] = []
 
@@ -250,7 +259,7 @@ def grouped_without_fingerprint(index: Index, fields: Fields) -> Flow[list[Key]]
 
     tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
     rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
-    check_whole((yield from read_each(index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE)))
+    check_whole(await read_each(server, index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE))
     return found
 
 
@@ -268,9 +277,9 @@ def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
     return str((hit["fields"].get(fields.group) or [hit["_id"]])[0])
 
 
-def lost_canonicals(
-    index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
-) -> Flow[list[str]]:
+async def lost_canonicals(
+    server: Server, index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+) -> list[str]:
     """
     Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
     With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
@@ -278,7 +287,7 @@ def lost_canonicals(
     lost: list[str] = []
     field = fields.duplicate_of
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
-    while page := (yield from reader.read()):
+    while page := await reader.read(server):
         named = [name for name, _ in page]
         body = canonicals_body(named, fields, grouped_only=grouped_only)
         there: set[str] = set()
@@ -286,14 +295,19 @@ def lost_canonicals(
         def note(hits: Hits, there: set[str] = there) -> None:
             there.update(name_of(hit, fields) for hit in hits)
 
-        check_whole((yield from read_each(index, body, note, page=PAGE)))
+        check_whole(await read_each(server, index, body, note, page=PAGE))
         lost += [each for each in named if each not in there or each in doubted]
     return lost
 
 
-def read_texts(
-    index: Index, table: Table, places: Sequence[int], text_fields: Mapping[str, Sequence[str]], measure: TextMeasure
-) -> Flow[Texts]:
+async def read_texts(
+    server: Server,
+    index: Index,
+    table: Table,
+    places: Sequence[int],
+    text_fields: Mapping[str, Sequence[str]],
+    measure: TextMeasure,
+) -> Texts:
     """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
     import numpy as np  # noqa: PLC0415
 
@@ -308,12 +322,12 @@ def read_texts(
         for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
             part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
             keys = [row.key for row in part.values()]
-            found = yield from fetch_texts(index, keys, fields, versions=True)
+            found = await fetch_texts(server, index, keys, fields, versions=True)
             found.check_read()
-            yield Compute(_add, (store, numbers, lengths, part, found))
+            await server.compute(_add, store, numbers, lengths, part, found)
             for place, row in part.items():
                 versions[place] = found.versions.get(row.key, (-1, -1))
-        yield Tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
+        server.tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions, lengths)
 
@@ -326,9 +340,15 @@ def _add(
     numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]
 
 
-def fetch_contents(
-    index: Index, wanted: Sequence[Key], *, grouping: Grouping, text_fields: TextFields, patience: Patience
-) -> Flow[dict[Key, Content]]:
+async def fetch_contents(
+    server: Server,
+    index: Index,
+    wanted: Sequence[Key],
+    *,
+    grouping: Grouping,
+    text_fields: TextFields,
+    patience: Patience,
+) -> dict[Key, Content]:
     """
     Return what each *wanted* document is compared by, without documents that are gone.
     Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
@@ -339,11 +359,12 @@ def fetch_contents(
         found[document_key(hit)] = read_content(hit, grouping.pair_rule, text_fields)
 
     fields = text_fields.all if grouping.similarity is not None else ()
-    gaps = yield from fetch_compared(index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
+    gaps = await fetch_compared(server, index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
     return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items()}
 
 
-def fetch_compared(
+async def fetch_compared(
+    server: Server,
     index: Index,
     wanted: Sequence[Key],
     take: Callable[[Mapping[str, Any]], None],
@@ -351,11 +372,12 @@ def fetch_compared(
     grouping: Grouping,
     text_fields: Sequence[str],
     patience: Patience,
-) -> Flow[dict[Key, Gap]]:
+) -> dict[Key, Gap]:
     """Give *take* the hit of each document *wanted*, for :func:`read_content`; return why shards did not answer."""
     fields = docvalue_fields(grouping.pair_rule)
-    unanswered = yield from retry(
-        lambda: fetch_hits(index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
+    unanswered = await retry(
+        server,
+        lambda: fetch_hits(server, index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
         is_done=lambda missing: not any(missing.values()),
         patience=patience,
     )

@@ -7,7 +7,7 @@ Tags ``contained_in`` are written by ``ingest.contained_flow`` and ``removal.tag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from tempfile import TemporaryFile
@@ -22,13 +22,14 @@ from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, group_fields, read_hit, read_values
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
 from es_simhash.texts.shingles import run_shingles
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Flow, Index, Key, Progress, Tell, document_key, noting, were
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, noting, were
 from es_simhash.transport.retry_flow import now, refresh, text_body
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
@@ -99,7 +100,8 @@ def check_moment(since: str | datetime | None) -> str | None:
     return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def read_groups(
+async def read_groups(
+    server: Server,
     context: Context,
     index: Index,
     resolved: Resolved,
@@ -109,7 +111,7 @@ def read_groups(
     may_lack: bool = True,
     leave: Collection[str] = (),
     resources: Resources = _USUAL,
-) -> Flow[tuple[Table, Groups]]:
+) -> tuple[Table, Groups]:
     """
     Return the documents of *index*, or those that *changed* ones may have touched, and their groups; no
     duplicate of *leave*.
@@ -120,21 +122,21 @@ def read_groups(
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     resources = replace(resources, spill=TemporaryFile)
     table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
-    yield from refresh(index)
+    await refresh(server, index)
     if changed is None:
-        yield from read_all(context, index, table, leave=leave)
+        await read_all(server, context, index, table, leave=leave)
     else:
-        yield from read_touched(context, index, table, grouping, changed, may_lack=may_lack, leave=leave)
+        await read_touched(server, context, index, table, grouping, changed, may_lack=may_lack, leave=leave)
     texts: Texts | None = None
     if grouping.similarity is not None:
-        places = yield Compute(table.with_candidates)
-        texts = yield from read_texts(index, table, places.tolist(), text_fields, grouping.measure)
-    groups = yield Compute(table.group, (texts,))
+        places = await server.compute(table.with_candidates)
+        texts = await read_texts(server, index, table, places.tolist(), text_fields, grouping.measure)
+    groups = await server.compute(table.group, texts)
     return table, groups
 
 
-@reads_primaries
-def reconcile(
+async def reconcile(
+    server: Server,
     context: Context,
     index: Index,
     request: GroupingRequest,
@@ -148,7 +150,7 @@ def reconcile(
     regroup: bool = False,
     resources: Resources = _USUAL,
     batch: int = BATCH,
-) -> Flow[Reconciled]:
+) -> Reconciled:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
     With *regroup*, the change is recorded first, and the new grouping last, when every document is rewritten. In
@@ -164,19 +166,20 @@ def reconcile(
     query = _changed(Fields(context.prefix), since, ids)
     if regroup and query is not None:
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
-    resolved = yield from resolve_index(context, index)
+    server = await reading_primaries(server, index)
+    resolved = await resolve_index(server, context, index)
     if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
         return Reconciled(0, 0, 0, 0)
     if not dry_run:
-        yield from refuse_updates(index, resolved.mappings)
+        await refuse_updates(server, index, resolved.mappings)
     if regroup and not dry_run:
-        yield from refuse_masked(resolved.mappings)  # once a change is recorded, nobody else may use the groups
-    grouping = yield from settle_grouping(
-        context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
+        await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
+    grouping = await settle_grouping(
+        server, context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
     )
 
-    def check() -> Flow[None]:
-        return check_recorded(context, index, grouping, before=resolved, regroup=regroup)
+    async def check() -> None:
+        return await check_recorded(server, context, index, grouping, before=resolved, regroup=regroup)
 
     changed = 0
     failures: list[Failure] = []
@@ -184,18 +187,26 @@ def reconcile(
 
     with noting(lambda: were(sum(each.changed for each in writers), "rewritten")):
         for _ in range(ROUNDS):
-            table, groups = yield from read_groups(
-                context, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
+            table, groups = await read_groups(
+                server,
+                context,
+                index,
+                resolved,
+                grouping,
+                changed=query,
+                may_lack=may_lack,
+                leave=leave,
+                resources=resources,
             )
-            wrong = yield Compute(groups.wrong)
+            wrong = await server.compute(groups.wrong)
             writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
             # Those with the ids were changed by a flow that takes these fields out by itself.
-            bare = (yield from grouped_without_fingerprint(index, Fields(context.prefix))) if ids is None else []
+            bare = await grouped_without_fingerprint(server, index, Fields(context.prefix)) if ids is None else []
             if dry_run:
                 changed = len(wrong) + len(bare)
             else:
-                yield from writer.write(wrong, check)
-                yield from writer.clear(bare, check)
+                await writer.write(server, wrong, check)
+                await writer.clear(server, bare, check)
                 changed = sum(each.changed for each in writers)
                 failures = writer.failures
             duplicates = len(groups.duplicates)
@@ -207,7 +218,7 @@ def reconcile(
                 break
     untagged = 0
     if since is None:
-        untagged, more = yield from untag_stale(index, resolved, context.prefix, ids=ids, dry_run=dry_run)
+        untagged, more = await untag_stale(server, index, resolved, context.prefix, ids=ids, dry_run=dry_run)
         failures = [*failures, *more]
     report = replace(
         report,
@@ -216,9 +227,9 @@ def reconcile(
         untagged=untagged,
     )
     if not dry_run:
-        yield from refresh(index)
+        await refresh(server, index)
     if regroup and not dry_run and report.is_settled:
-        yield from finish_regrouping(context, index, grouping)
+        await finish_regrouping(server, context, index, grouping)
     return report
 
 
@@ -243,17 +254,17 @@ class _Writer:
         self.moved = 0
         self.failures: list[Failure] = []
 
-    def write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+    async def write(self, server: Server, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
         """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
         for begin in range(0, len(places), self._batch):
-            self._at = None if self._orders_by_at else (yield Compute(now))
-            yield from self._write(places[begin : begin + self._batch], check)
+            self._at = None if self._orders_by_at else await server.compute(now)
+            await self._write(server, places[begin : begin + self._batch], check)
             done = min(begin + self._batch, len(places))
-            yield Tell(Progress(done, len(places), "rewriting groups"))
+            server.tell(Progress(done, len(places), "rewriting groups"))
         if self.changed:
-            yield from check()  # a batch that was on its way when the grouping was changed is an error, and no success
+            await check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    def _write(self, places: Sequence[int], check: Callable[[], Flow[None]]) -> Flow[None]:
+    async def _write(self, server: Server, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
         wanted = {row.key: (row, self._fields(place), self._groups.version(place)) for place, row in rows.items()}
@@ -273,11 +284,11 @@ class _Writer:
                 return None
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        outcomes = yield from rewrite(list(wanted), change, source=[self._prefix], check=check)
+        outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=check)
         self.moved += len(moved)
         self._count(outcomes)
 
-    def clear(self, places: Sequence[Key], check: Callable[[], Flow[None]]) -> Flow[None]:
+    async def clear(self, server: Server, places: Sequence[Key], check: Callable[[], Awaitable[None]]) -> None:
         """Take the group fields out of the documents at *places* that have no fingerprint."""
 
         def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -290,7 +301,7 @@ class _Writer:
         for begin in range(0, len(places), self._batch):
             part = places[begin : begin + self._batch]
             wanted = [self._prefix, f"{self._prefix}.*"]
-            self._count((yield from rewrite(part, change, source=wanted, check=check)))
+            self._count(await rewrite(server, part, change, source=wanted, check=check))
 
     def _count(self, outcomes: Sequence[Outcome | None]) -> None:
         for outcome in outcomes:
@@ -317,9 +328,9 @@ TAGS = 5_000
 COMPARED = 250
 
 
-def read_tags(
-    index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
-) -> Flow[dict[Key, str]]:
+async def read_tags(
+    server: Server, index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
+) -> dict[Key, str]:
     """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
     field = Fields(prefix).contained_in
     found: dict[Key, str] = {}
@@ -327,15 +338,15 @@ def read_tags(
     def note(hits: Hits) -> None:
         found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
 
-    yield from refresh(index)
+    await refresh(server, index)
     clauses: list[Any] = [{"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}]
     clauses += [] if names is None else [{"terms": {"_index": list(names)}}]
     body = {"query": {"bool": {"filter": clauses}}, "docvalue_fields": [field], "_source": False}
-    check_whole((yield from read_each(index, body, note, page=TAGS)))
+    check_whole(await read_each(server, index, body, note, page=TAGS))
     return found
 
 
-def untag(tags: Mapping[Key, str], prefix: str) -> Flow[dict[Key, Outcome]]:
+async def untag(server: Server, tags: Mapping[Key, str], prefix: str) -> dict[Key, Outcome]:
     """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
 
     def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -343,13 +354,19 @@ def untag(tags: Mapping[Key, str], prefix: str) -> Flow[dict[Key, Outcome]]:
         is_same = own.get(CONTAINED_IN) == tags[key]
         return ("update", {"doc": {prefix: {CONTAINED_IN: None}}}) if is_same else None
 
-    outcomes = yield from rewrite(list(tags), change, source=[prefix])
+    outcomes = await rewrite(server, list(tags), change, source=[prefix])
     return {key: each for key, each in zip(tags, outcomes, strict=True) if each is not None}
 
 
-def untag_stale(
-    index: Index, resolved: Resolved, prefix: str, *, ids: Collection[str] | None = None, dry_run: bool = False
-) -> Flow[tuple[int, list[Failure]]]:
+async def untag_stale(
+    server: Server,
+    index: Index,
+    resolved: Resolved,
+    prefix: str,
+    *,
+    ids: Collection[str] | None = None,
+    dry_run: bool = False,
+) -> tuple[int, list[Failure]]:
     """
     Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
     The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
@@ -358,17 +375,17 @@ def untag_stale(
     """
     if all(each.passages is None for each in resolved.each.values()):
         return 0, []
-    tags = list((yield from read_tags(index, prefix, ids=None if ids is None else sorted(ids))).items())
+    tags = list((await read_tags(server, index, prefix, ids=None if ids is None else sorted(ids))).items())
     text_fields = resolved.text_fields
     removed, failures = 0, []
     for begin in range(0, len(tags), COMPARED):
         part = dict(tags[begin : begin + COMPARED])
-        texts = yield from _read_texts(index, {*part.values(), *(key.id for key in part)}, text_fields)
-        stale: dict[Key, str] = yield Compute(_stale, (part, texts))
+        texts = await _read_texts(server, index, {*part.values(), *(key.id for key in part)}, text_fields)
+        stale: dict[Key, str] = await server.compute(_stale, part, texts)
         if dry_run:
             removed += len(stale)
             continue
-        for outcome in (yield from untag(stale, prefix)).values():
+        for outcome in (await untag(server, stale, prefix)).values():
             if outcome.is_done:
                 removed += 1
             elif outcome.status not in (CONFLICT, MISSING):
@@ -377,7 +394,9 @@ def untag_stale(
     return removed, failures
 
 
-def _read_texts(index: Index, ids: Collection[str], text_fields: TextFields) -> Flow[dict[Key, str | None]]:
+async def _read_texts(
+    server: Server, index: Index, ids: Collection[str], text_fields: TextFields
+) -> dict[Key, str | None]:
     """Return the texts of the documents with these *ids* that are there; ``None`` for one that cannot be read."""
     found: dict[Key, str | None] = {}
 
@@ -390,7 +409,7 @@ def _read_texts(index: Index, ids: Collection[str], text_fields: TextFields) -> 
                 found[key] = None
 
     body = text_body({"query": {"ids": {"values": sorted(ids)}}}, text_fields.all)
-    check_whole((yield from read_each(index, body, note, page=COMPARED)))
+    check_whole(await read_each(server, index, body, note, page=COMPARED))
     return found
 
 

@@ -20,7 +20,8 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
-from es_simhash.transport.protocol import Call, Flow, Index
+from es_simhash.transport.protocol import Index
+from es_simhash.transport.server import Server
 
 logger = logging.getLogger("es_simhash.grouping")
 """Says, at level INFO, which grouping an operation recorded: it decides from then on."""
@@ -37,7 +38,8 @@ _KINDS: dict[str, FieldKind] = {
 }
 
 
-def settle_grouping(
+async def settle_grouping(
+    server: Server,
     context: Context,
     resolved: Resolved,
     request: GroupingRequest,
@@ -45,7 +47,7 @@ def settle_grouping(
     record: bool = True,
     may_differ: bool = False,
     regroup: bool = False,
-) -> Flow[Grouping]:
+) -> Grouping:
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
     Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only for
@@ -66,7 +68,7 @@ def settle_grouping(
         for name, one in resolved.each.items():
             extra = _extra(one, grouping)
             if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
-                yield from _record(context, name, resolved.mappings[name], replace(one, extra=extra))
+                await _record(server, context, name, resolved.mappings[name], replace(one, extra=extra))
                 if not regroup:
                     logger.info(
                         "index %r records its grouping now, for all that group or look something up: %s%s; another one "
@@ -115,14 +117,14 @@ def check_known(context: Context, index: Index, grouping: Grouping) -> None:
     _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
 
 
-def check_recorded(
-    context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
-) -> Flow[None]:
+async def check_recorded(
+    server: Server, context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
+) -> None:
     """
     Raise if the mappings of *index* do not record *grouping* now. Costs one request.
     *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
     """
-    resolved = yield from resolve_index(context, index)
+    resolved = await resolve_index(server, context, index)
     _compare(resolved, grouping, regroup=regroup)
     for name, mapping in before.mappings.items():
         settings = resolved.each.get(name)
@@ -140,21 +142,23 @@ def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
 
 
-def finish_regrouping(context: Context, index: Index, grouping: Grouping) -> Flow[None]:
+async def finish_regrouping(server: Server, context: Context, index: Index, grouping: Grouping) -> None:
     """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
-    resolved = yield from resolve_index(context, index)
+    resolved = await resolve_index(server, context, index)
     _compare(resolved, grouping, regroup=True)
     for name, settings in resolved.each.items():
         change = Regrouping.read(settings)
         if change is not None:
             done = replace(settings, extra=change.finish(settings.extra))
-            yield from _record(context, name, resolved.mappings[name], done)
+            await _record(server, context, name, resolved.mappings[name], done)
 
 
-def _record(context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> Flow[None]:
+async def _record(
+    server: Server, context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings
+) -> None:
     meta = merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)
     try:
-        yield Call("put_mapping", {"index": name, "body": {"_meta": meta}})
+        await server.put_mapping(index=name, body={"_meta": meta})
     except Exception as error:
         error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
         raise

@@ -20,7 +20,8 @@ from typing import Any
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.written import Written
-from es_simhash.transport.protocol import Call, Flow, status_of
+from es_simhash.transport.protocol import status_of
+from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import find_copies, find_write_index
 
 
@@ -33,12 +34,12 @@ class IndexIdentity:
     index: str | None = None
 
 
-def read_identity(index: str) -> Flow[IndexIdentity | None]:
+async def read_identity(server: Server, index: str) -> IndexIdentity | None:
     """Return the identity of *index* now, without any UUID if it does not exist; ``None`` if it may not be read."""
     try:
-        answer = yield Call("get_settings", {"index": index, "name": "index.uuid"})
+        answer = await server.get_settings(index=index, name="index.uuid")
         uuids = {name: str(each["settings"]["index"]["uuid"]) for name, each in answer.items()}
-        written = next(iter(uuids)) if len(uuids) == 1 else (yield from find_write_index(index, uuids))
+        written = next(iter(uuids)) if len(uuids) == 1 else await find_write_index(server, index, uuids)
     except Exception as error:
         if status_of(error) == 404:
             return IndexIdentity(None, frozenset())
@@ -188,13 +189,13 @@ class WrittenBefore:
         # Those whose answer came after the last save, and one batch without an answer.
         self.left = CHECKPOINT_LINES + LARGEST_BATCH if has_earlier else 0
 
-    def find(self, actions: Sequence[Mapping[str, Any]]) -> Flow[list[Written | None]]:
+    async def find(self, server: Server, actions: Sequence[Mapping[str, Any]]) -> list[Written | None]:
         """Return for each of the next *actions* its report if an earlier index behind the name has it."""
         self.left = max(0, self.left - len(actions))
         if not actions:
             return []
         copies: dict[str, list[Mapping[str, Any]]] = {}
-        for hit in (yield from find_copies(self._index, [each["_id"] for each in actions])):
+        for hit in await find_copies(server, self._index, [each["_id"] for each in actions]):
             if hit["_index"] != self._current:
                 copies.setdefault(hit["_id"], []).append(hit)
         return [self._report(each, copies.get(each["_id"], ())) for each in actions]

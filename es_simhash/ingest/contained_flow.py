@@ -28,9 +28,10 @@ from es_simhash.passages.contained import MOST_CANDIDATES, find_container, find_
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.texts.shingles import run_shingles
 from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.protocol import Call, Compute, Flow, Key, document_key, status_of
+from es_simhash.transport.protocol import Call, Key, document_key, status_of
 from es_simhash.transport.raw_json import keep_text
 from es_simhash.transport.retry_flow import Patience, is_passing, refresh, retry
+from es_simhash.transport.server import Server
 
 ATTEMPTS = 8
 TOO_LARGE = 413
@@ -62,10 +63,12 @@ class _Candidate:
     content: Content
 
 
-def check_containers(context: Context, index: str, target: WriteTarget, *, is_tagging: bool) -> Flow[None]:
+async def check_containers(
+    server: Server, context: Context, index: str, target: WriteTarget, *, is_tagging: bool
+) -> None:
     """Raise if *index*, or some of its documents, has no passages, or, if *is_tagging*, it has no tag."""
     each = target.resolved.each or {index: target.settings}
-    yield from retry(lambda: check_filled(context, index, each))
+    await retry(server, lambda: check_filled(server, context, index, each))
     if is_tagging:
         refuse_untaggable(target.resolved, prefix=context.prefix)
 
@@ -103,38 +106,38 @@ class ContainedLookup:
                 self._terms.update(own.get("passages") or ())
         self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
 
-    def _refresh(self) -> Flow[None]:
+    async def _refresh(self, server: Server) -> None:
         """Make visible what was written; where shards do not answer, the searches that follow say so."""
         try:
-            yield from refresh(self._index)
+            await refresh(server, self._index)
         except IncompleteSearchError:
             return
         self._written.clear()
         self._terms.clear()
         self._must_refresh = False
 
-    def apply(self, items: Sequence[Item]) -> Flow[list[Item]]:
+    async def apply(self, server: Server, items: Sequence[Item]) -> list[Item]:
         """
         Return *items*, of which those that add nothing have a tag, or no operation any more.
         Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts; a
         refresh where documents that this run wrote since the last one share a term. A refusal raises, except that a
         busy server is asked again. Where shards do not answer for long, a document may be missed, and its item says so.
         """
-        asked: list[_Asked] = yield Compute(self._questions, (items,))
+        asked: list[_Asked] = await server.compute(self._questions, items)
         if not asked:
             return list(items)
         if self._must_refresh or any(not self._terms.isdisjoint(each.terms) for each in asked):
-            yield from self._refresh()
+            await self._refresh(server)
         ids = Counter(str(each.operation.header.get("_id")) for each in items if each.operation is not None)
         changing = ids.keys() | self._written
-        answers = yield from self._search(asked)
+        answers = await self._search(server, asked)
         gaps = {each.place: find_gaps(answer) for each, answer in zip(asked, answers, strict=True)}
         keys = {each.place: _keys(answer, changing) for each, answer in zip(asked, answers, strict=True)}
         found: dict[int, Container] = {}
         for part in _parts([each for each in asked if keys[each.place]], keys):
             wanted = list(dict.fromkeys(key for each in part for key in keys[each.place]))
-            candidates, unanswered = yield from self._read(wanted)
-            found |= yield Compute(self._compare, (part, keys, candidates))
+            candidates, unanswered = await self._read(server, wanted)
+            found |= await server.compute(self._compare, part, keys, candidates)
             for each in part:
                 gaps[each.place] += [unanswered[key] for key in keys[each.place] if key in unanswered]
         stays: set[int] = set()
@@ -144,7 +147,7 @@ class ContainedLookup:
         settled = [self._settled(item, found.get(n), gaps.get(n, ())) for n, item in enumerate(items)]
         # A document that is written again in this batch has two texts.
         rest = [each for each in asked if each.place not in found and ids[each.id] == 1]
-        among: dict[int, tuple[int, float]] = yield Compute(self._compare_among, (rest,))
+        among: dict[int, tuple[int, float]] = await server.compute(self._compare_among, rest)
         for number, (other, share) in among.items():
             place, container = rest[number].place, rest[other]
             if place in stays:
@@ -156,7 +159,7 @@ class ContainedLookup:
             settled[place] = replace(kept, container_position=position, withheld=withheld)
         return settled
 
-    def confirm(self, items: Sequence[Item]) -> Flow[list[Item]]:
+    async def confirm(self, server: Server, items: Sequence[Item]) -> list[Item]:
         """
         Return *items* of a written batch, without containers from it that the index does not have.
         The index has one if the same id has the same text there: the server may have refused it, or a pipeline changed
@@ -172,8 +175,8 @@ class ContainedLookup:
             return list(items)
         found: dict[Key, _Candidate] = {}
         if containers:
-            yield from self._refresh()
-            found, _ = yield from self._read(list(containers.values()))
+            await self._refresh(server)
+            found, _ = await self._read(server, list(containers.values()))
         texts = {each.position: self._text(each) for each in items if each.position in containers}
         right = {n: key for n, key in containers.items() if key in found and found[key].text == texts[n]}
         return [self._confirmed(each, right) for each in items]
@@ -209,23 +212,23 @@ class ContainedLookup:
                 found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
         return found
 
-    def _search(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+    async def _search(self, server: Server, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
         """Return the answer to the search of each document; a request that is too large is sent in halves."""
         try:
-            return (yield from self._search_at_once(asked))
+            return await self._search_at_once(server, asked)
         except Exception as error:
             if status_of(error) != TOO_LARGE or len(asked) == 1:
                 raise
         half = len(asked) // 2
-        return [*(yield from self._search(asked[:half])), *(yield from self._search(asked[half:]))]
+        return [*await self._search(server, asked[:half]), *await self._search(server, asked[half:])]
 
-    def _search_at_once(self, asked: Sequence[_Asked]) -> Flow[list[Mapping[str, Any]]]:
+    async def _search_at_once(self, server: Server, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
         """Return the answer to the search of each document; they are repeated while the server cannot answer."""
         header = {"index": self._index}
         call = Call("msearch", {"body": [line for each in asked for line in (header, self._body(each))]})
 
-        def send() -> Flow[list[Mapping[str, Any]]]:
-            answers: list[Mapping[str, Any]] = (yield call)["responses"]
+        async def send() -> list[Mapping[str, Any]]:
+            answers: list[Mapping[str, Any]] = (await server.send(call))["responses"]
             for each in answers:
                 if "error" in each and not is_passing(each.get("status")):
                     raise refusal(each, "a lookup of passages")
@@ -234,7 +237,7 @@ class ContainedLookup:
         def are_whole(answers: list[Mapping[str, Any]]) -> bool:
             return not any("error" in each or find_gaps(each) for each in answers)
 
-        answers = yield from retry(send, is_done=are_whole, patience=self._patience)
+        answers = await retry(server, send, is_done=are_whole, patience=self._patience)
         for each in answers:
             if "error" in each:
                 raise refusal(each, "a lookup of passages")
@@ -253,7 +256,7 @@ class ContainedLookup:
         query["bool"]["should"] = [{"term": {field: each}} for each in ranked]
         return {"size": MOST_CANDIDATES, "query": query, "_source": False, "track_total_hits": False}
 
-    def _read(self, wanted: Sequence[Key]) -> Flow[tuple[dict[Key, _Candidate], dict[Key, Gap]]]:
+    async def _read(self, server: Server, wanted: Sequence[Key]) -> tuple[dict[Key, _Candidate], dict[Key, Gap]]:
         """Return the documents *wanted* that can be read, and why shards did not answer for others."""
         found: dict[Key, _Candidate] = {}
 
@@ -266,8 +269,8 @@ class ContainedLookup:
             found[key] = _Candidate(key, text, read_content(hit, self._apart.pair_rule, self._text_fields))
 
         fields, patience = self._text_fields.all, self._patience
-        gaps = yield from fetch_compared(
-            self._index, wanted, take, grouping=self._apart, text_fields=fields, patience=patience
+        gaps = await fetch_compared(
+            server, self._index, wanted, take, grouping=self._apart, text_fields=fields, patience=patience
         )
         return found, gaps
 

@@ -27,8 +27,9 @@ from es_simhash.lookup.options import ResidentError, pays
 from es_simhash.mapping.fields import Fields
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Compute, Flow, Key, Together
-from es_simhash.transport.retry_flow import Patience, ask, attempt, refresh, retry
+from es_simhash.transport.protocol import Call, Key
+from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import find_write_index
 
 logger = logging.getLogger("es_simhash")
@@ -96,68 +97,68 @@ class ExistingLookup:
         self._asked = 0
         self._is_alias = is_alias
 
-    def prepare(self) -> Flow[None]:
+    async def prepare(self, server: Server) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
-        yield from refresh(self._index)
-        yield from self._group_lookups.prepare()
+        await refresh(server, self._index)
+        await self._group_lookups.prepare(server)
         if self._resident is not None:
             try:
-                yield from self._resident.catch_up(documents=self._group_lookups.documents)
+                await self._resident.catch_up(server, documents=self._group_lookups.documents)
             except ResidentError as error:
                 self._give_up(error)
         elif self._is_demanded or (self._has_file and self._is_wanted):
-            yield from self._load()
+            await self._load(server)
 
-    def finish(self) -> Flow[None]:
+    async def finish(self, server: Server) -> None:
         """Leave what is in memory to the next ingest, if the caller named a file."""
         if self._resident is not None:
-            yield from self._resident.save()
+            await self._resident.save(server)
 
     def note_written(self, items: Iterable[Item]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
         if self._resident is not None:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
-    def ask(self, items: Iterable[Item]) -> Flow[Asked | None]:
+    async def ask(self, server: Server, items: Iterable[Item]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
         fingerprints = _fingerprints_of(items)
         if not fingerprints:
             return None
         if self._is_worth_it():
-            yield from self._load()
+            await self._load(server)
         resident = self._resident
         if resident is None:
             self._asked += len(fingerprints)
             return Asked(fingerprints, self._group_lookups.batch(fingerprints))
-        near = yield Compute(resident.near, (fingerprints,))
+        near = await server.compute(resident.near, fingerprints)
         with_near = [each for each in fingerprints if each in near]
         batch = self._group_lookups.batch(with_near, known=near) if with_near else None
         return Asked(fingerprints, batch, by_table=True)
 
-    def take(self, asked: Asked, answers: Sequence[Any]) -> Flow[Existing]:
+    async def take(self, server: Server, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
-        return (yield from self._read((yield from self._take(asked, answers))))
+        return await self._read(server, await self._take(server, asked, answers))
 
-    def look_up_first(self, items: Iterable[Item]) -> Flow[Existing]:
+    async def look_up_first(self, server: Server, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
-        asked = yield from self.ask(items)
-        return Existing() if asked is None else (yield from self.take(asked, (yield Together(asked.calls))))
+        asked = await self.ask(server, items)
+        return Existing() if asked is None else await self.take(server, asked, await server.together(asked.calls))
 
-    def look_up(self, items: Iterable[Item]) -> Flow[Existing]:
+    async def look_up(self, server: Server, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
         wanted = _fingerprints_of(items)
         if not wanted:
             return Existing()
         batch = self._group_lookups.batch(wanted)
-        answer = yield from attempt(batch.call())
-        return (yield from self._read((yield from self._group_lookups.take(batch, answer))))
+        answer = await attempt(server.send(batch.call()))
+        return await self._read(server, await self._group_lookups.take(server, batch, answer))
 
-    def find_present(self, drafts: Sequence[Document]) -> Flow[list[Document]]:
+    async def find_present(self, server: Server, drafts: Sequence[Document]) -> list[Document]:
         """
         Return those of *drafts* whose id searches show in the index that they go to; all if that is not known.
         Cost: one search without texts, and for an alias one request for its write index, which may roll over.
         """
-        written = (yield from find_write_index(self._index, (self._index,))) if self._is_alias else ""
+        written = await find_write_index(server, self._index, (self._index,)) if self._is_alias else ""
         self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
 
         def place(draft: Document) -> tuple[str, str]:
@@ -168,7 +169,7 @@ class ExistingLookup:
         among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
         among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
         body = {"query": {"bool": {"filter": among}}, "size": len(ids) * len(names), "_source": False}
-        answer = yield from ask(Call("search", {"index": self._index, "body": body}), patience=self._patience)
+        answer = await retry(server, lambda: server.search(index=self._index, body=body), patience=self._patience)
         if find_gaps(answer):
             return list(drafts)
         found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in answer["hits"]["hits"]}
@@ -181,7 +182,7 @@ class ExistingLookup:
         lookups = self._group_lookups
         return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)
 
-    def _load(self) -> Flow[None]:
+    async def _load(self, server: Server) -> None:
         ingest = self._ingest
         resident = Resident(
             ingest.context,
@@ -191,13 +192,13 @@ class ExistingLookup:
             request=ingest.options.lookup,
         )
         try:
-            yield from resident.load()
+            await resident.load(server)
         except ResidentError as error:
             self._give_up(error)
         else:
             logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
             self._resident = resident
-            yield from resident.save()
+            await resident.save(server)
 
     def _give_up(self, error: ResidentError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""
@@ -209,43 +210,48 @@ class ExistingLookup:
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
         self._is_wanted, self._resident = False, None
 
-    def _take(self, asked: Asked, answers: Sequence[Any]) -> Flow[dict[int, NearDups]]:
+    async def _take(self, server: Server, asked: Asked, answers: Sequence[Any]) -> dict[int, NearDups]:
         """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
-        found = {} if asked.batch is None else (yield from self._group_lookups.take(asked.batch, answers[0]))
+        found = {} if asked.batch is None else await self._group_lookups.take(server, asked.batch, answers[0])
         if not asked.by_table:
             return found
         resident = self._resident
         if resident is None:
-            return (yield from self._group_lookups.ask(asked.fingerprints))
+            return await self._group_lookups.ask(server, asked.fingerprints)
         try:
-            shown = yield from resident.read_news()
+            shown = await resident.read_news(server)
         except ResidentError as error:
             self._give_up(error)
-            return (yield from self._group_lookups.ask(asked.fingerprints))
+            return await self._group_lookups.ask(server, asked.fingerprints)
         if not len(shown):
             return found
-        near = yield Compute(resident.near_among, (asked.fingerprints, shown))
+        near = await server.compute(resident.near_among, asked.fingerprints, shown)
         # What has these fingerprints was found already, or is asked for by block terms: it may have others again.
         known = {each: {one.fingerprint for one in some} for each, some in found.items()}
         missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
-        also = yield from self._group_lookups.ask(missed)
+        also = await self._group_lookups.ask(server, missed)
         return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
 
-    def _read(self, found: Mapping[int, NearDups]) -> Flow[Existing]:
+    async def _read(self, server: Server, found: Mapping[int, NearDups]) -> Existing:
         """Return the documents *found*, with what they are compared by."""
-        contents = yield from self._contents(found.values())
+        contents = await self._contents(server, found.values())
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
-        canonicals = {} if self._grouping.rule == "star" else (yield from self._other_canonicals(near.values()))
+        canonicals = {} if self._grouping.rule == "star" else await self._other_canonicals(server, near.values())
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
         return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
 
-    def _contents(self, found: Iterable[NearDups]) -> Flow[dict[Key, Content] | None]:
+    async def _contents(self, server: Server, found: Iterable[NearDups]) -> dict[Key, Content] | None:
         """Return what the documents *found* are compared by; ``None`` where only distances count."""
         if self._grouping.is_by_distance_alone:
             return None
         wanted = list({each.key: None for answer in found for each in answer})
-        contents = yield from fetch_contents(
-            self._index, wanted, grouping=self._grouping, text_fields=self._ingest.text_fields, patience=self._patience
+        contents = await fetch_contents(
+            server,
+            self._index,
+            wanted,
+            grouping=self._grouping,
+            text_fields=self._ingest.text_fields,
+            patience=self._patience,
         )
         return contents
 
@@ -267,7 +273,7 @@ class ExistingLookup:
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
-    def _other_canonicals(self, found: Iterable[Sequence[Document]]) -> Flow[dict[str, int]]:
+    async def _other_canonicals(self, server: Server, found: Iterable[Sequence[Document]]) -> dict[str, int]:
         """Return the fingerprints of the canonicals of members that were found, by group."""
         groups = {each.group for near in found for each in near if each.is_member}
         if not groups:
@@ -279,7 +285,7 @@ class ExistingLookup:
         def note(hits: Hits) -> None:
             known.update({name_of(hit, fields): from_hex(hit["fields"][fields.fingerprint][0]) for hit in hits})
 
-        yield from retry(lambda: read_each(self._index, body, note, page=PAGE))
+        await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known
 
 

@@ -7,8 +7,8 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from operator import length_hint
 from typing import Any
@@ -38,36 +38,45 @@ from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, 
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Progress, Tell, Together, check_index, error_text
+from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
 from es_simhash.transport.retry_flow import check_shards, now
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.operations import writes_refused
 from es_simhash.writes.targets_flow import read_source_modes
 
 
-def ingest(
+async def ingest(
+    server: Server,
     context: Context,
     index: str,
     documents: Iterable[Any] | Feed[Any],
     options: IngestOptions,
     *,
     dry_run: bool = False,
-) -> Flow[None]:
+) -> AsyncGenerator[Sequence[Written], None]:
     """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
     try:
-        yield from _ingest(context, index, documents, options, dry_run=dry_run)
+        async with aclosing(_ingest(server, context, index, documents, options, dry_run=dry_run)) as parts:
+            async for part in parts:
+                yield part
     except Exception as error:
         if "index_not_found_exception" in error_text(error):
             error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
         raise
 
 
-@reads_primaries
-def _ingest(
-    context: Context, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
-) -> Flow[None]:
+async def _ingest(
+    server: Server,
+    context: Context,
+    index: str,
+    documents: Iterable[Any] | Feed[Any],
+    options: IngestOptions,
+    *,
+    dry_run: bool,
+) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
     Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
@@ -78,39 +87,46 @@ def _ingest(
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
+    server = await reading_primaries(server, index)
     if dry_run:
-        resolved = yield from resolve_index(context, index)
+        resolved = await resolve_index(server, context, index)
         target = WriteTarget(resolved, agree(resolved, context))
         if options.on_duplicate is not None:
-            yield from _choose_grouping(context, index, target, options, record=False)
+            await _choose_grouping(server, context, index, target, options, record=False)
         return
-    target = yield from find_write_target(context, index)
+    target = await find_write_target(server, context, index)
     with ExitStack() as stack:
-        saved = yield from _open_checkpoint(context, index, options)
+        saved = await _open_checkpoint(server, context, index, options)
         if saved is not None:
             stack.callback(saved.close)
         source = Source(index, documents, target=target, options=options, prefix=context.prefix, saved=saved)
         stack.callback(source.close)
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
-            yield from check_shards(index)
+            await check_shards(server, index)
         else:
             total = length_hint(documents)
-            grouper = yield from _make_grouper(context, index, target, source, options.on_duplicate, options, total)
-            yield from grouper.lookup.prepare()
+            grouper = await _make_grouper(server, context, index, target, source, options.on_duplicate, options, total)
+            await grouper.lookup.prepare(server)
         context.learn(index, agree(target.resolved, context), target.resolved)
         pipeline = _Pipeline(context, index, source, grouper, target.resolved, saved)
-        yield from pipeline.run(lambda: _check(context, index, target.settings, grouper))
+        async with aclosing(
+            pipeline.run(server, lambda: _check(server, context, index, target.settings, grouper))
+        ) as parts:
+            async for part in parts:
+                yield part
         if grouper is not None:
-            yield from grouper.lookup.finish()
+            await grouper.lookup.finish(server)
 
 
-def _open_checkpoint(context: Context, index: str, options: IngestOptions) -> Flow[IngestCheckpoint | None]:
+async def _open_checkpoint(
+    server: Server, context: Context, index: str, options: IngestOptions
+) -> IngestCheckpoint | None:
     if options.checkpoint is None:
         return None
     purpose = {"index": index, "prefix": context.prefix, **options.purpose()}
-    now = yield from read_identity(index)
-    saved: IngestCheckpoint = yield Compute(IngestCheckpoint, (options.checkpoint, purpose))
+    now = await read_identity(server, index)
+    saved: IngestCheckpoint = await server.compute(IngestCheckpoint, options.checkpoint, purpose)
     try:
         saved.check_index(now)
         saved.record_index(now)
@@ -120,7 +136,8 @@ def _open_checkpoint(context: Context, index: str, options: IngestOptions) -> Fl
     return saved
 
 
-def _make_grouper(
+async def _make_grouper(
+    server: Server,
     context: Context,
     index: str,
     target: WriteTarget,
@@ -128,9 +145,9 @@ def _make_grouper(
     policy: OnDuplicate,
     options: IngestOptions,
     total: int,
-) -> Flow[_Grouper]:
+) -> _Grouper:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
-    mappings, grouping = yield from _choose_grouping(context, index, target, options, record=True)
+    mappings, grouping = await _choose_grouping(server, context, index, target, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     ingest = GroupedIngest(
         context,
@@ -147,24 +164,26 @@ def _make_grouper(
     return _Grouper(ingest, ExistingLookup(ingest, total, is_alias=is_alias), contained)
 
 
-def _choose_grouping(
-    context: Context, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
-) -> Flow[tuple[Mapping[str, Mapping[str, Any]], Grouping]]:
+async def _choose_grouping(
+    server: Server, context: Context, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
+) -> tuple[Mapping[str, Mapping[str, Any]], Grouping]:
     """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
     policy = options.on_duplicate
-    mappings = yield from read_source_modes(index, target.resolved.mappings)
+    mappings = await read_source_modes(server, index, target.resolved.mappings)
     refuse_hidden_groups(mappings, prefix=context.prefix)
     if policy not in ("tag", "skip"):
         refuse_partial_sources(mappings)  # what is replaced is updated
     if options.contained is not None:
-        yield from check_containers(context, index, target, is_tagging=policy == "tag")
+        await check_containers(server, context, index, target, is_tagging=policy == "tag")
     request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
-    return mappings, (yield from settle_grouping(context, target.resolved, request, record=record))
+    return mappings, await settle_grouping(server, context, target.resolved, request, record=record)
 
 
-def _check(context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None) -> Flow[None]:
+async def _check(
+    server: Server, context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None
+) -> None:
     """Refuse to go on writing to an index that now has another scheme or another grouping."""
-    yield from check_unchanged(context, index, settings)
+    await check_unchanged(server, context, index, settings)
     if grouper is not None:
         check_known(context, index, grouper.ingest.grouping)
 
@@ -177,35 +196,35 @@ class _Grouper:
     lookup: ExistingLookup
     contained: ContainedLookup | None
 
-    def decide(self, items: Sequence[Item], existing: Existing) -> Flow[list[Item]]:
+    async def decide(self, server: Server, items: Sequence[Item], existing: Existing) -> list[Item]:
         if self.ingest.options.on_duplicate not in ("tag", "replace"):
-            yield from self._keep_updates(items, existing)
+            await self._keep_updates(server, items, existing)
         if self.contained is not None:
-            items = yield from self.contained.apply(items)
-        at = yield Compute(now)
-        yield Compute(decide_items, (self.ingest.decider, items, existing, self.ingest.prefix, at))
+            items = await self.contained.apply(server, items)
+        at = await server.compute(now)
+        await server.compute(decide_items, self.ingest.decider, items, existing, self.ingest.prefix, at)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
         if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
-            yield from self.lookup.prepare()
+            await self.lookup.prepare(server)
             in_flight.forget_settled()
         return list(items)
 
-    def _keep_updates(self, items: Sequence[Item], existing: Existing) -> Flow[None]:
+    async def _keep_updates(self, server: Server, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
         is_any = self.contained is not None
-        drafts = yield Compute(may_be_skipped, (self.ingest.decider, items, existing, is_any))
+        drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing, is_any)
         if drafts:
-            for each in (yield from self.lookup.find_present(drafts)):
+            for each in await self.lookup.find_present(server, drafts):
                 each.must_write = True
 
-    def settle(self, items: Sequence[Item]) -> Flow[tuple[list[Item], Exception | None]]:
+    async def settle(self, server: Server, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
         settlement = Settlement(self.ingest, items, self.lookup, self.contained)
         settled = settlement.items
         try:
-            yield from settlement.run()
-            settled = yield from relink(self.ingest, settled)
+            await settlement.run(server)
+            settled = await relink(server, self.ingest, settled)
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             return settled, error
         for item in settled:
@@ -234,50 +253,52 @@ class _Pipeline:
     resolved: Resolved
     saved: IngestCheckpoint | None
 
-    def run(self, check: Callable[[], Flow[None]]) -> Flow[None]:
+    async def run(
+        self, server: Server, check: Callable[[], Awaitable[None]]
+    ) -> AsyncGenerator[Sequence[Written], None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
         done = 0
         grouper = self.grouper
         lookup = grouper.lookup if grouper else None
-        batch: Batch = yield Compute(self.source.take)
-        existing = (yield from lookup.look_up_first(batch.items)) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else (yield Compute(self.source.take, (batch.due,)))
+        batch: Batch = await server.compute(self.source.take)
+        existing = await lookup.look_up_first(server, batch.items) if lookup else Existing()
+        following: Batch | None = None if batch.is_last else await server.compute(self.source.take, batch.due)
         while True:
-            items = (yield from grouper.decide(batch.items, existing)) if grouper else batch.items
-            asked = (yield from lookup.ask(following.items)) if lookup and following else None
+            items = await grouper.decide(server, batch.items, existing) if grouper else batch.items
+            asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sent = [item for item in items if _is_sent(item)]
             sending = [item.operation for item in sent if item.operation is not None]
             bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
-            yield from check()
+            await check()
             due = batch.due if following is None or batch.due is not None else following.due
             reading = Compute(self.source.take, (due,)) if is_reading else None
-            answers = yield from self._send(bulk, asked.calls if asked else (), reading)
-            items, failure = yield from self._finish(items, sent, bulk, answers.bulk)
+            answers = await self._send(server, bulk, asked.calls if asked else (), reading)
+            items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
             reports = [report(item, prefix=self.context.prefix) for item in items]
-            yield Emit(*reports)
+            yield reports
             if self.saved is not None and failure is None:
                 failure = _hindrance(reports)
             if self.saved is not None and failure is None and batch.items:
                 last = batch.items[-1].position + 1
-                yield Compute(self.saved.save, (Position(line=last, lines=last),))
+                await server.compute(self.saved.save, Position(line=last, lines=last))
             done += len(items)
-            yield Tell(Progress(done, None, "writing documents"))
+            server.tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):
                     raise each
             written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-            self.resolved = yield from check_indices(
-                self.context, self.index, self.resolved, {name for name in written if name}
+            self.resolved = await check_indices(
+                server, self.context, self.index, self.resolved, {name for name in written if name}
             )
             if following is None:
                 return
             if lookup and asked:
-                existing = yield from lookup.take(asked, answers.lookups)
+                existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead
 
-    def _send(self, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> Flow[_Answers]:
+    async def _send(self, server: Server, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
         requests: dict[str, Call | Compute] = {}
         if bulk.outcomes:
@@ -285,18 +306,18 @@ class _Pipeline:
         if reading is not None:
             requests["ahead"] = reading
         both = [*requests.values(), *lookups]
-        answers = (yield Together(both, concurrency=len(both))) if both else []
+        answers = await server.together(both, concurrency=len(both)) if both else []
         named = dict(zip(requests, answers, strict=False))
         return _Answers(**named, lookups=answers[len(requests) :])
 
-    def _finish(
-        self, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
-    ) -> Flow[tuple[list[Item], Exception | None]]:
+    async def _finish(
+        self, server: Server, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
+    ) -> tuple[list[Item], Exception | None]:
         """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
         failure = None
         if bulk.outcomes:
             try:
-                yield from bulk.finish(answer)
+                await bulk.finish(server, answer)
             except Exception as error:
                 if not any(bulk.outcomes):
                     raise
@@ -305,7 +326,7 @@ class _Pipeline:
         items = [item.as_written(outcomes[item.position]) if item.position in outcomes else item for item in items]
         if failure is not None:
             return _known(items), failure
-        return (yield from self.grouper.settle(items)) if self.grouper else (list(items), None)
+        return await self.grouper.settle(server, items) if self.grouper else (list(items), None)
 
 
 def _known(items: Sequence[Item]) -> list[Item]:

@@ -24,8 +24,9 @@ from es_simhash.lookup.content import compare_contents
 from es_simhash.mapping.fields import Fields, group_fields
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Compute, Flow, Key, document_key
+from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry_flow import now, refresh, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
 from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
 
@@ -47,34 +48,34 @@ class Settlement:
         self._lookup = lookup
         self._prefix = ingest.prefix
 
-    def run(self) -> Flow[None]:
+    async def run(self, server: Server) -> None:
         """Decide again until no document depends on one that was refused."""
-        yield from self._settle_refused()
+        await self._settle_refused(server)
         if self._contained is not None:
             self._contained.note_written(self.items)
             before = list(self.items)
-            yield from self._settle_contained(self._contained)
-            yield from self._settle_refused()
+            await self._settle_contained(server, self._contained)
+            await self._settle_refused(server)
             pairs = zip(before, self.items, strict=True)
             self._contained.note_written(now for then, now in pairs if now.outcome is not then.outcome)
 
-    def _settle_contained(self, contained: ContainedLookup) -> Flow[None]:
+    async def _settle_contained(self, server: Server, contained: ContainedLookup) -> None:
         """Write, or untag, the documents whose container of the same batch is not in the index."""
         before = list(self.items)
         unsure = [n for n, each in enumerate(before) if each.withheld is not None]
         try:
-            self.items[:] = yield from contained.confirm(before)
+            self.items[:] = await contained.confirm(server, before)
             unsure = [n for n in unsure if self.items[n].withheld is None]
             if unsure:
-                yield from self._decide_again(unsure)
+                await self._decide_again(server, unsure)
         except Exception as error:
             self._give_up(unsure, error)
             raise
-        yield from self._untag(
-            [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
+        await self._untag(
+            server, [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
         )
 
-    def _untag(self, places: Sequence[int], before: Sequence[Item]) -> Flow[None]:
+    async def _untag(self, server: Server, places: Sequence[int], before: Sequence[Item]) -> None:
         """Remove the tags of the documents at *places*, which were written with them."""
         tags: dict[Key, str] = {}
         keys: dict[Key, int] = {}
@@ -86,14 +87,14 @@ class Settlement:
                 tags[key] = container.id
         if not tags:
             return
-        outcomes = (yield from untag(tags, self._prefix)) if self._is_updatable else {}
+        outcomes = await untag(server, tags, self._prefix) if self._is_updatable else {}
         for key, n in keys.items():
             outcome = outcomes.get(key)
             if not self._is_updatable or (outcome is not None and not outcome.is_done):
                 reason = "the document that contains it was not written, and its tag could not be removed"
                 self.items[n] = replace(self.items[n], problem=f"{reason}: run reconcile")
 
-    def _settle_refused(self) -> Flow[None]:
+    async def _settle_refused(self, server: Server) -> None:
         while lost := [
             n for n, each in enumerate(self.items) if (each.is_refused or each.is_misjudged) and n not in self._seen
         ]:
@@ -101,7 +102,7 @@ class Settlement:
             followers = self._withdraw(lost)
             try:
                 if followers:
-                    yield from self._decide_again(followers)
+                    await self._decide_again(server, followers)
             except Exception as error:
                 self._give_up(followers, error)
                 raise
@@ -155,11 +156,11 @@ class Settlement:
             else:
                 self.items[n] = replace(item, problem=f"{reason}: run reconcile")
 
-    def _decide_again(self, places: Sequence[int]) -> Flow[None]:
-        at = yield Compute(now)
+    async def _decide_again(self, server: Server, places: Sequence[int]) -> None:
+        at = await server.compute(now)
         written = {n for n in places if self.items[n].outcome is not None}
         again = [_must_stay(self.items[n]) for n in places]
-        existing = yield from self._lookup.look_up(again)
+        existing = await self._lookup.look_up(server, again)
         # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
         decide_items(self._decider, again, existing, self._prefix, at)
@@ -169,7 +170,7 @@ class Settlement:
             if n not in written or not _is_same(self.items[n], item, self._prefix)
         }
         sending = {n: operation for n, operation in operations.items() if operation is not None}
-        outcomes = yield from send_bulk(list(sending.values()))
+        outcomes = await send_bulk(server, list(sending.values()))
         by_place = dict(zip(sending, outcomes, strict=True))
         for n, item in zip(places, again, strict=True):
             is_stale = n in written and n in operations
@@ -232,13 +233,13 @@ def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> 
     return replace(item, outcome=outcome)
 
 
-def relink(ingest: GroupedIngest, items: Sequence[Item]) -> Flow[list[Item]]:
+async def relink(server: Server, ingest: GroupedIngest, items: Sequence[Item]) -> list[Item]:
     """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
     successors = _successors(items)
     if not successors:
         return list(items)
     prefix, grouping, reader = ingest.prefix, ingest.grouping, ingest.reader
-    places, gaps = yield from _find_members(ingest.index, items, successors, prefix)
+    places, gaps = await _find_members(server, ingest.index, items, successors, prefix)
     failed: dict[int | None, str] = {}  # by position of the document that took over
     taken: dict[Key, Document] = {}
 
@@ -265,7 +266,7 @@ def relink(ingest: GroupedIngest, items: Sequence[Item]) -> Flow[list[Item]]:
 
     for begin in range(0, len(places), BATCH):
         part = places[begin : begin + BATCH]
-        outcomes = yield from rewrite(part, change, source=[prefix, *(reader.fields if reader else ())])
+        outcomes = await rewrite(server, part, change, source=[prefix, *(reader.fields if reader else ())])
         for place, outcome in zip(part, outcomes, strict=True):
             if reason := _reason(place, outcome):
                 drafts = [taken[place]] if place in taken else successors.values()
@@ -295,9 +296,9 @@ def _follow(successors: Mapping[str, Document], group: str) -> Document | None:
     return successor
 
 
-def _find_members(
-    index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
-) -> Flow[tuple[list[Key], list[Gap]]]:
+async def _find_members(
+    server: Server, index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
+) -> tuple[list[Key], list[Gap]]:
     """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
     fields = Fields(prefix)
     places: dict[Key, None] = {}
@@ -313,8 +314,8 @@ def _find_members(
     def note(hits: Hits) -> None:
         places.update(dict.fromkeys(map(document_key, hits)))
 
-    yield from refresh(index)
-    gaps = yield from retry(lambda: read_each(index, {"query": query, "_source": False}, note, page=PAGE))
+    await refresh(server, index)
+    gaps = await retry(server, lambda: read_each(server, index, {"query": query, "_source": False}, note, page=PAGE))
     return list(places), gaps
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +25,6 @@ from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_b
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
-    Call,
-    Compute,
-    Flow,
     Index,
     Key,
     check_index,
@@ -35,11 +33,12 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import search_texts
+from es_simhash.transport.server import Server
 
 
-def find(
-    context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
-) -> Flow[NearDups]:
+async def find(
+    server: Server, context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> NearDups:
     """
     Return the near-duplicates of *text* by the rule, or those of *fingerprint* by bits alone, in *index*.
     Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
@@ -49,33 +48,37 @@ def find(
     check_index(index)
     check_question(text, fingerprint)
 
-    def look_up(settings: IndexSettings) -> Flow[NearDups]:
+    async def look_up(settings: IndexSettings) -> NearDups:
         asker: Asker = "fingerprint" if text is None else "text"
-        rules = yield from read_rules(context, index, settings, options, asker)
-        wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
+        rules = await read_rules(server, context, index, settings, options, asker)
+        wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
         if wanted is None:
             return nothing_for(settings, rules)
-        return (yield from _find_judged(context, index, settings, options, rules, wanted, Asked(rules, text)))
+        return await _find_judged(server, context, index, settings, options, rules, wanted, Asked(rules, text))
 
-    return (yield from _with_settings(context, index, options, look_up))
+    return await _with_settings(server, context, index, options, look_up)
 
 
-def _with_settings(
-    context: Context, index: Index, options: LookupOptions, look_up: Callable[[IndexSettings], Flow[NearDups]]
-) -> Flow[NearDups]:
+async def _with_settings(
+    server: Server,
+    context: Context,
+    index: Index,
+    options: LookupOptions,
+    look_up: Callable[[IndexSettings], Awaitable[NearDups]],
+) -> NearDups:
     """Return what *look_up* returns; where no index is known, the incomplete answer that the caller accepts."""
     try:
-        yield from read_index_settings(context, index)
+        await read_index_settings(server, context, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
-    return (yield from with_settings(context, index, look_up))
+    return await with_settings(server, context, index, look_up)
 
 
-def read_rules(
-    context: Context, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
-) -> Flow[Rules]:
+async def read_rules(
+    server: Server, context: Context, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
+) -> Rules:
     """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
-    each = yield from read_settings_by_index(context, index)
+    each = await read_settings_by_index(server, context, index)
     return rules_for(settings, each, options, asker)
 
 
@@ -83,7 +86,8 @@ def read_rules(
 _AHEAD, _FEWEST, _MORE = 4, 100, 10
 
 
-def _find_judged(
+async def _find_judged(
+    server: Server,
     context: Context,
     index: Index,
     settings: IndexSettings,
@@ -92,7 +96,7 @@ def _find_judged(
     fingerprint: int,
     asked: Asked,
     leave: Collection[Key] = (),
-) -> Flow[NearDups]:
+) -> NearDups:
     """Return what the *rules* accept near *fingerprint*, without the documents to *leave*."""
     size = options.size
     read = None if rules.is_by_distance_alone else Read(rules)
@@ -100,12 +104,12 @@ def _find_judged(
     most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
     while True:
         searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
-        subject = replace((yield from read_subject(context, index, settings, searched)), read=read)
-        found = yield from search(Question(subject, fingerprint))
+        subject = replace(await read_subject(server, context, index, settings, searched), read=read)
+        found = await search(server, Question(subject, fingerprint))
         is_all = most is None or len(found) < most + len(leave)
         others = replace(found, items=tuple(each for each in found if each.key not in leave))
         how: Any = {"rules": rules, "scheme": settings.scheme, "size": size, "read": read}
-        [answer] = yield from judge(index, [others], [asked], **how)
+        [answer] = await judge(server, index, [others], [asked], **how)
         if read is not None and read.texts:
             context.note_text(index, max(map(len, read.texts.values())))
         if is_all or size is None or len(answer) >= size:
@@ -119,15 +123,21 @@ def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
     return replace(options, max_distance=rules.used.max_distance, **plain)
 
 
-def read_subject(
-    context: Context, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
-) -> Flow[Subject]:
+async def read_subject(
+    server: Server,
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    options: LookupOptions,
+    *,
+    many: bool = False,
+) -> Subject:
     """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
     stats: IndexStats | None
     if options.plan is not None:
         stats = context.recall_stats(index) or IndexStats()
     else:
-        stats = yield from index_stats(context, index, None if many else options.max_distance)
+        stats = await index_stats(server, context, index, None if many else options.max_distance)
     return Subject(context, index, settings, stats, options)
 
 
@@ -150,9 +160,9 @@ def _fingerprint(text: str, settings: IndexSettings) -> int | None:
     return compute_fingerprint(text, scheme=settings.scheme)
 
 
-def scan(
-    context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
-) -> Flow[None]:
+async def scan(
+    server: Server, context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> AsyncGenerator[Sequence[NearDup], None]:
     """
     Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory. The texts
     of a page are compared before it is emitted.
@@ -164,31 +174,33 @@ def scan(
     if options.size is not None:
         raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
 
-    def look_up(settings: IndexSettings) -> Flow[None]:
+    async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[NearDup], None]:
         asker: Asker = "fingerprint" if text is None else "text"
-        rules = yield from read_rules(context, index, settings, options, asker)
-        wanted = fingerprint if text is None else (yield Compute(_fingerprint, (text, settings)))
+        rules = await read_rules(server, context, index, settings, options, asker)
+        wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
         if wanted is None:
             return
         asked = Asked(rules, text)
 
-        def accepted(found: NearDups) -> Flow[NearDups]:
-            [answer] = yield from judge(index, [found], [asked], rules=rules, scheme=settings.scheme)
+        async def accepted(found: NearDups) -> NearDups:
+            [answer] = await judge(server, index, [found], [asked], rules=rules, scheme=settings.scheme)
             return answer
 
-        subject = yield from read_subject(context, index, settings, searching(options, rules))
-        yield from stream(Question(subject, wanted), accepted)
+        subject = await read_subject(server, context, index, settings, searching(options, rules))
+        async with aclosing(stream(server, Question(subject, wanted), accepted)) as parts:
+            async for part in parts:
+                yield part
 
-    yield from with_settings(context, index, look_up)
+    await with_settings(server, context, index, look_up)
 
 
-def explain(context: Context, index: Index, max_distance: int | None) -> Flow[tuple[PlanEstimate, ...]]:
+async def explain(server: Server, context: Context, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
     """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
     options = LookupOptions(max_distance=max_distance)
-    settings = yield from read_index_settings(context, check_index(index))
-    rules = yield from read_rules(context, index, settings, options, "text")
+    settings = await read_index_settings(server, context, check_index(index))
+    rules = await read_rules(server, context, index, settings, options, "text")
     distance = rules.used.max_distance
-    stats = yield from index_stats(context, index, distance)
+    stats = await index_stats(server, context, index, distance)
     return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))
 
 
@@ -201,7 +213,7 @@ def check_id(id: str) -> None:
     check_name("id", id, wanted="the id of a document")
 
 
-def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> Flow[NearDups]:
+async def find_of(server: Server, context: Context, index: Index, id: str, options: LookupOptions) -> NearDups:
     """
     Return the near-duplicates of the document *id* of *index*, without the document itself.
     If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
@@ -213,31 +225,31 @@ def find_of(context: Context, index: Index, id: str, options: LookupOptions) -> 
     check_id(id)
     routing, options = options.routing, replace(options, routing=None)
 
-    def look_up(settings: IndexSettings) -> Flow[NearDups]:
-        rules = yield from read_rules(context, index, settings, options, "document")
-        itself, gaps = yield from _read_stored(context, index, id, routing, rules)
+    async def look_up(settings: IndexSettings) -> NearDups:
+        rules = await read_rules(server, context, index, settings, options, "document")
+        itself, gaps = await _read_stored(server, context, index, id, routing, rules)
         if not itself:
             check_whole(gaps)
         fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
-        asked = yield from _asked(rules, id, itself, index)
+        asked = await _asked(server, rules, id, itself, index)
         accepting = replace(options, on_incomplete="return")
         keys = set(map(document_key, itself))
         how: Any = {"leave": keys}
-        found = yield from _find_judged(context, index, settings, accepting, rules, fingerprint, asked, **how)
+        found = await _find_judged(server, context, index, settings, accepting, rules, fingerprint, asked, **how)
         # A copy of the document that was not read may have another fingerprint.
         reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
         answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
         return check_complete(answer, options.on_incomplete)
 
-    return (yield from _with_settings(context, index, options, look_up))
+    return await _with_settings(server, context, index, options, look_up)
 
 
-def _asked(rules: Rules, id: str, itself: Hits, index: Index) -> Flow[Asked]:
+async def _asked(server: Server, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:
     """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
     text = None
     if rules.source is not None:
         named = NearDup(id, index_key(index), 0, 0, routing=itself[0].get("_routing"))
-        found = yield Compute(ask_source, (rules.source, [named]))
+        found = await server.compute(ask_source, rules.source, [named])
         text = found.texts.get(named.key)
     asked = [Asked(rules, text, hit) for hit in itself]
     for rule in rules.all:
@@ -249,7 +261,7 @@ def _asked(rules: Rules, id: str, itself: Hits, index: Index) -> Flow[Asked]:
     return asked[0]
 
 
-def read_fingerprint(context: Context, index: Index, id: str, routing: str | None = None) -> Flow[int]:
+async def read_fingerprint(server: Server, context: Context, index: Index, id: str, routing: str | None = None) -> int:
     """
     Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
@@ -258,24 +270,24 @@ def read_fingerprint(context: Context, index: Index, id: str, routing: str | Non
     check_id(id)
     if routing is not None:
         check_name("routing", routing)
-    hits, gaps = yield from _read_stored(context, check_index(index), id, routing)
+    hits, gaps = await _read_stored(server, context, check_index(index), id, routing)
     check_whole(gaps)
     return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
 
 
-def _read_stored(
-    context: Context, index: Index, id: str, routing: str | None, rules: Rules | None = None
-) -> Flow[tuple[Hits, list[Gap]]]:
+async def _read_stored(
+    server: Server, context: Context, index: Index, id: str, routing: str | None, rules: Rules | None = None
+) -> tuple[Hits, list[Gap]]:
     """Return the documents of that id, with fingerprints and what *rules* compare, and why some may be missing."""
     name = Fields(context.prefix).fingerprint
     names = [name, *([] if rules is None else rules.docvalue_fields)]
     body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
     if rules is not None and rules.compares_texts and rules.source is None:
-        answer = yield from search_texts(index, body, rules.text_fields.all)
+        answer = await search_texts(server, index, body, rules.text_fields.all)
         return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
     body["_source"] = False
     try:
-        answer = yield Call("search", {"index": index, "body": body})
+        answer = await server.search(index=index, body=body)
     except Exception as error:
         if not is_window_refused(error):
             raise
@@ -285,7 +297,7 @@ def _read_stored(
             return meant_hits(answer["hits"]["hits"], routing), gaps
     hits: list[Mapping[str, Any]] = []
 
-    gaps = yield from read_each(index, body, hits.extend, page=COPIES)
+    gaps = await read_each(server, index, body, hits.extend, page=COPIES)
     return meant_hits(hits, routing), gaps
 
 
@@ -319,9 +331,9 @@ SAMPLE = 40
 STATS_FROM_DISTANCE = 2
 
 
-def index_stats(
-    context: Context, index: Index, max_distance: int | None = None, *, again: bool = False
-) -> Flow[IndexStats | None]:
+async def index_stats(
+    server: Server, context: Context, index: Index, max_distance: int | None = None, *, again: bool = False
+) -> IndexStats | None:
     """
     Return the size and skew of *index*, or ``None`` if a lookup does not need them.
     Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
@@ -333,7 +345,7 @@ def index_stats(
     known = None if again else context.recall_stats(index)
     if known is None:
         try:
-            known = yield from _sample(context, index)
+            known = await _sample(server, context, index)
         except Exception as error:
             if status_of(error) is None:
                 raise
@@ -342,7 +354,7 @@ def index_stats(
     return known
 
 
-def _sample(context: Context, index: Index) -> Flow[IndexStats]:
+async def _sample(server: Server, context: Context, index: Index) -> IndexStats:
     fields = Fields(context.prefix)
     body = {
         "size": SAMPLE,
@@ -351,7 +363,7 @@ def _sample(context: Context, index: Index) -> Flow[IndexStats]:
         "_source": False,
         "track_total_hits": True,
     }
-    answer = yield Call("search", {"index": index, "body": body})
+    answer = await server.search(index=index, body=body)
     hits = answer["hits"]["hits"]
     documents = answer["hits"]["total"]["value"]
     sampled = {
@@ -362,7 +374,7 @@ def _sample(context: Context, index: Index) -> Flow[IndexStats]:
     for field, parts in asked.items():
         for part in parts:
             lines += [{"index": index}, {"size": 0, "query": {"terms": {field: part}}, "track_total_hits": True}]
-    answers = iter((yield Call("msearch", {"body": lines}))["responses"])
+    answers = iter((await server.msearch(body=lines))["responses"])
     lengths = []
     for field, terms in sampled.items():
         own = [next(answers) for _ in asked[field]]

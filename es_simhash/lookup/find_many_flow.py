@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import length_hint
@@ -24,8 +25,9 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow, Index, check_index, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
+from es_simhash.transport.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +132,19 @@ def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
     return MultiSearch(searches)
 
 
-def ask_together(questions: Sequence[Question], *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+async def ask_together(
+    server: Server, questions: Sequence[Question], *, patience: Patience | None = None
+) -> list[Outcome]:
     """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
     if not questions:
         return []
     batch = make_multi_search(questions)
-    return (yield from take_answer(batch, (yield from _send(batch)), patience=patience))
+    return await take_answer(server, batch, await _send(server, batch), patience=patience)
 
 
-def take_answer(batch: MultiSearch, answer: Any, *, patience: Patience | None = None) -> Flow[list[Outcome]]:
+async def take_answer(
+    server: Server, batch: MultiSearch, answer: Any, *, patience: Patience | None = None
+) -> list[Outcome]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
     A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
@@ -149,14 +155,14 @@ def take_answer(batch: MultiSearch, answer: Any, *, patience: Patience | None = 
     """
     patience = patience or Patience(attempts=1)
     questions = batch.questions
-    outcomes = yield from _read_answers(questions, (yield from _answers(batch, answer, patience)))
+    outcomes = await _read_answers(server, questions, await _answers(server, batch, answer, patience))
     while again := [number for number, outcome in enumerate(outcomes) if _may_improve(outcome)]:
         if patience.is_spent:
             return outcomes
-        yield patience.wait()
+        await patience.wait(server)
         repeated = make_multi_search([questions[number] for number in again])
-        answers = yield from _answers_of(repeated.searches, patience)
-        improved = yield from _read_answers(repeated.questions, answers)
+        answers = await _answers_of(server, repeated.searches, patience)
+        improved = await _read_answers(server, repeated.questions, answers)
         for number, outcome in zip(again, improved, strict=True):
             outcomes[number] = outcome
     patience.renew()
@@ -167,49 +173,49 @@ def _may_improve(outcome: Outcome) -> bool:
     return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
 
 
-def _send(batch: MultiSearch) -> Flow[Any]:
+async def _send(server: Server, batch: MultiSearch) -> Any:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
     subject = batch.searches[0].questions[0].subject
     try:
         call, settings = batch.call(), subject.settings
-        return (yield from send_confirmed(subject.context, subject.index, call, settings=settings))
+        return await send_confirmed(server, subject.context, subject.index, call, settings=settings)
     except Exception as error:  # noqa: BLE001 -- judged by _answers
         return error
 
 
-def _answers(batch: MultiSearch, answer: Any, patience: Patience) -> Flow[list[Any]]:
+async def _answers(server: Server, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
     """Return for each question of *batch* the answer to its search, or the exception of the request."""
     if isinstance(answer, Exception):
         if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
             raise answer
         if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
-            yield patience.wait()
+            await patience.wait(server)
         if len(batch.searches) > 1:
             half = len(batch.searches) // 2
             return [
-                *(yield from _answers_of(batch.searches[:half], patience)),
-                *(yield from _answers_of(batch.searches[half:], patience)),
+                *await _answers_of(server, batch.searches[:half], patience),
+                *await _answers_of(server, batch.searches[half:], patience),
             ]
     answers = [answer] if isinstance(answer, Exception) else answer["responses"]
     parts = [part for shared, each in zip(batch.searches, answers, strict=True) for part in shared.share(each)]
     alone = [SharedSearch([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
-    rest = iter((yield from _answers_of(alone, patience)))
+    rest = iter(await _answers_of(server, alone, patience))
     return [next(rest) if part is None else part for part in parts]
 
 
-def _answers_of(searches: Sequence[SharedSearch], patience: Patience) -> Flow[list[Any]]:
+async def _answers_of(server: Server, searches: Sequence[SharedSearch], patience: Patience) -> list[Any]:
     if not searches:
         return []
     batch = MultiSearch(searches)
-    return (yield from _answers(batch, (yield from _send(batch)), patience))
+    return await _answers(server, batch, await _send(server, batch), patience)
 
 
-def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow[list[Outcome]]:
+async def _read_answers(server: Server, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:
     """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
     outcomes: list[Outcome] = []
     for question, answer in zip(questions, answers, strict=True):
         try:
-            outcomes.append((yield from _read_one(question, answer)))
+            outcomes.append(await _read_one(server, question, answer))
         except SettingsChanged:
             raise  # no matter of one element
         except Exception as error:  # noqa: BLE001 -- a failed element is a value
@@ -217,16 +223,16 @@ def _read_answers(questions: Sequence[Question], answers: Sequence[Any]) -> Flow
     return outcomes
 
 
-def _read_one(question: Question, answer: Any) -> Flow[Outcome]:
+async def _read_one(server: Server, question: Question, answer: Any) -> Outcome:
     if isinstance(answer, Exception):
         return answer
     if "error" not in answer:
-        return (yield from read_answer(question, answer))
+        return await read_answer(server, question, answer)
     if answer.get("status") in _FINAL:
         return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
     question.adapt(answer["error"])
-    return (yield from search(question))
+    return await search(server, question)
 
 
 def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
@@ -240,25 +246,31 @@ def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFaile
 _T = TypeVar("_T")
 
 
-def find_many(
+async def find_many(
+    server: Server,
     context: Context,
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
     options: LookupOptions,
     request: LookupRequest | None = None,
-) -> Flow[list[Outcome]]:
+) -> list[Outcome]:
     """
     Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order. Cost: one multi-search
     for every 100 lookups, or one lookup after another if each has hundreds of candidates; with fingerprints in memory,
     one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
-    yield from stream_many(context, index, texts, fingerprints, options, request, results=results)
+    async with aclosing(
+        stream_many(server, context, index, texts, fingerprints, options, request, results=results)
+    ) as parts:
+        async for part in parts:
+            yield part
     return results
 
 
-def stream_many(
+async def stream_many(
+    server: Server,
     context: Context,
     index: Index,
     texts: Iterable[str] | None,
@@ -267,7 +279,7 @@ def stream_many(
     request: LookupRequest | None = None,
     *,
     results: list[Outcome] | None = None,
-) -> Flow[None]:
+) -> AsyncGenerator[Sequence[Outcome], None]:
     """Emit what :func:`find_many` returns as it is found, or add it to *results*. Memory: what 1,000 lookups find."""
     request = request or LookupRequest()
     check_index(index)
@@ -282,39 +294,39 @@ def stream_many(
     asker: Asker = "fingerprint" if texts is None else "text"
     given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     try:
-        yield from read_index_settings(context, index)
+        await read_index_settings(server, context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        yield from _hand_on([check_complete(unknown, options.on_incomplete) for _ in given], results)
+        await _hand_on(server, [check_complete(unknown, options.on_incomplete) for _ in given], results)
         return
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
 
-            def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> Flow[list[Outcome]]:
+            async def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> list[Outcome]:
                 if texts is None:
                     found = [_check_fingerprint(each) for each in part]
                 else:
-                    found = yield Compute(_fingerprint_each, (part, settings))
-                rules = yield from read_rules(context, index, settings, options, asker)
+                    found = await server.compute(_fingerprint_each, part, settings)
+                rules = await read_rules(server, context, index, settings, options, asker)
                 searched = searching(options, rules)
                 if not rules.is_by_distance_alone:
                     searched = replace(searched, size=None)  # the nearest need not be accepted
-                subject = yield from read_subject(context, index, settings, searched, many=True)
-                answers = yield from _look_up(subject, [each for each in found if isinstance(each, int)], memory)
+                subject = await read_subject(server, context, index, settings, searched, many=True)
+                answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
                 asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-                answers = yield from _judge_each(index, answers, asked, settings, options, rules)
+                answers = await _judge_each(server, index, answers, asked, settings, options, rules)
                 return _in_place(found, answers, nothing_for(settings, rules))
 
-            yield from _hand_on((yield from with_settings(context, index, look_up)), results)
+            await _hand_on(server, await with_settings(server, context, index, look_up), results)
     finally:
-        yield from memory.close()
+        await memory.close(server)
 
 
-def _hand_on(outcomes: list[Outcome], results: list[Outcome] | None) -> Flow[None]:
+async def _hand_on(server: Server, outcomes: list[Outcome], results: list[Outcome] | None) -> None:
     if results is None:
-        yield Emit(*outcomes)
+        yield outcomes
     else:
         results += outcomes
 
@@ -330,23 +342,25 @@ def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
         yield part
 
 
-def _look_up(subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups) -> Flow[list[Outcome]]:
+async def _look_up(
+    server: Server, subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups
+) -> list[Outcome]:
     """Return the outcome of each lookup: from memory where that has it, else from the server."""
-    yield from memory.prepare(subject)
-    known = yield from memory.ask(subject, fingerprints)
-    asked = yield from _ask_server([Question(subject, each) for each in fingerprints if each not in known])
+    await memory.prepare(server, subject)
+    known = await memory.ask(server, subject, fingerprints)
+    asked = await _ask_server(server, [Question(subject, each) for each in fingerprints if each not in known])
     rest = iter(asked)
     return [known[each] if each in known else next(rest) for each in fingerprints]
 
 
-def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
+async def _ask_server(server: Server, questions: Sequence[Question]) -> list[Outcome]:
     if not questions or not questions[0].reads_all_at_once:
-        return (yield from ask_together(questions))
+        return await ask_together(server, questions)
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []
     for question in questions:
         try:
-            outcomes.append((yield from search(question)))
+            outcomes.append(await search(server, question))
         except Exception as error:
             if status_of(error) is None and not isinstance(error, SimHashError):
                 raise  # a server that cannot be reached fails every element
@@ -354,19 +368,20 @@ def _ask_server(questions: Sequence[Question]) -> Flow[list[Outcome]]:
     return outcomes
 
 
-def _judge_each(
+async def _judge_each(
+    server: Server,
     index: Index,
     answers: Sequence[Outcome],
     texts: Sequence[Any],
     settings: IndexSettings,
     options: LookupOptions,
     rules: Rules,
-) -> Flow[list[Outcome]]:
+) -> list[Outcome]:
     """Judge the answers of a batch together; exceptions stay as they are."""
     pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
     found = [answer for answer, _ in pairs]
     asked = [Asked(rules, text if isinstance(text, str) else None) for _, text in pairs]
-    judged = iter((yield from judge(index, found, asked, rules=rules, scheme=settings.scheme, size=options.size)))
+    judged = iter(await judge(server, index, found, asked, rules=rules, scheme=settings.scheme, size=options.size))
     return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
 
 

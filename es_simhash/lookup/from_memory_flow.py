@@ -27,8 +27,9 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import Compute, Flow, status_of
+from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import Near
@@ -91,15 +92,15 @@ class Snapshot:
     def near(self, fingerprints: Sequence[int]) -> Near:
         return self._table.near(reading.as_array(fingerprints))
 
-    def load(self) -> Flow[None]:
+    async def load(self, server: Server) -> None:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
-        resident = None if self._request.memory_file is None else (yield from self._load_file())
+        resident = None if self._request.memory_file is None else await self._load_file(server)
         started = self._subject.context.clock()
         try:
-            self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
+            self._view = await open_view(server, self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
-                yield from check_shards(self._index)
-                self._view = yield from open_view(self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
+                await check_shards(server, self._index)
+                self._view = await open_view(server, self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
         except IncompleteSearchError as error:
             raise ResidentError("answer", error.reasons[0]) from error
         except Exception as error:
@@ -109,36 +110,36 @@ class Snapshot:
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
         since = self._subject.context.clock() - started
-        yield from confirm(self._subject.context, self._index, settings=self._subject.settings, after_seconds=since)
-        documents = yield from self._count(self._view)
+        await confirm(server, self._subject.context, self._index, settings=self._subject.settings, after_seconds=since)
+        documents = await self._count(server, self._view)
         reading.check_fits(documents, self._max_distance, self._request.most_bytes)
         if resident is None:
-            yield from self._read(self._view, spans(documents))
+            await self._read(server, self._view, spans(documents))
         else:
             # All that this shows and that was written before is in the table: it was opened after that was read.
             self._table = resident.table
-            yield from self._read(self._view, [Span()], (yield from resident.unread_query()))
+            await self._read(server, self._view, [Span()], await resident.unread_query(server))
 
-    def _load_file(self) -> Flow[reading.Resident]:
+    async def _load_file(self, server: Server) -> reading.Resident:
         """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
         settings, most = self._subject.settings, self._max_distance
         resident = reading.Resident(
             self._subject.context, self._index, settings, max_distance=most, request=self._request
         )
         try:
-            yield from resident.load()
+            await resident.load(server)
         except Exception as error:
             if status_of(error) not in (401, 403):
                 raise
             raise as_fault(error, "statistics") from error  # a user who may search need not be allowed to refresh
-        yield from resident.save()
+        await resident.save(server)
         return resident
 
-    def _count(self, view: View) -> Flow[int]:
+    async def _count(self, server: Server, view: View) -> int:
         """Return how many documents have a fingerprint; refuse those that have only block terms."""
         name = self._fields.fingerprint
-        answer = yield from self._search(view, self._body({"exists": {"field": name}}, track_total_hits=True))
-        broken = yield from self._search(view, self._body(reading.broken_query(self._fields), size=1))
+        answer = await self._search(server, view, self._body({"exists": {"field": name}}, track_total_hits=True))
+        broken = await self._search(server, view, self._body(reading.broken_query(self._fields), size=1))
         if broken["hits"]["hits"]:
             raise ResidentError("fingerprint")
         return int(answer["hits"]["total"]["value"])
@@ -150,11 +151,14 @@ class Snapshot:
         body = {"size": size, "_source": False, "query": {"bool": {"filter": clauses}}}
         return {"track_total_hits": False, **body, **more}
 
-    def _read(self, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None) -> Flow[None]:
+    async def _read(
+        self, server: Server, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None
+    ) -> None:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
         name = self._fields.fingerprint
         terms = {"fingerprints": reading.fingerprint_terms(name)}
-        yield from reading.read_ranges(
+        await reading.read_ranges(
+            server,
             wanted,
             calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms)) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
@@ -183,29 +187,29 @@ class Snapshot:
         # The smallest come first, so that all of the range up to the last one are there.
         return reading.Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
 
-    def hits(self, body: Mapping[str, Any]) -> Flow[Hits | None]:
+    async def hits(self, server: Server, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
         if self._view is None:
             raise ResidentError("view")
         while True:
             size = min(body["size"], self._view.largest_page)
-            answer = yield from self._search(self._view, {**body, "size": size})
+            answer = await self._search(server, self._view, {**body, "size": size})
             if answer is not None:
                 hits: Hits = answer["hits"]["hits"]
                 return hits if len(hits) < size else None
             self._view.largest_page = max(1, size // 2)
 
-    def keep(self) -> Flow[None]:
+    async def keep(self, server: Server) -> None:
         """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
         if self._view is not None and self._subject.context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
-            yield from self._search(self._view, self._body({"match_none": {}}))
+            await self._search(server, self._view, self._body({"match_none": {}}))
 
-    def _search(self, view: View, body: Mapping[str, Any]) -> Flow[Any]:
+    async def _search(self, server: Server, view: View, body: Mapping[str, Any]) -> Any:
         """Return the whole answer to *body*; ``None`` if the server gives no page of that size."""
 
-        def send() -> Flow[Any]:
+        async def send() -> Any:
             try:
-                answer = yield view.call(body)
+                answer = await server.send(view.call(body))
             except Exception as error:
                 if is_view_ended(error):
                     raise ResidentError("expired") from error
@@ -215,7 +219,7 @@ class Snapshot:
 
         try:
             patience = Patience(SHARD_ATTEMPTS)
-            answer = yield from retry(send, is_done=_is_settled, patience=patience)
+            answer = await retry(server, send, is_done=_is_settled, patience=patience)
         except Exception as error:
             if is_window_refused(error) and body["size"] > 1:
                 return None
@@ -230,11 +234,11 @@ class Snapshot:
             raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
         return answer
 
-    def close(self) -> Flow[None]:
+    async def close(self, server: Server) -> None:
         """Give the point in time back."""
         view, self._view = self._view, None
         if view is not None:
-            yield from close_view(view)
+            await close_view(server, view)
 
 
 logger = logging.getLogger("es_simhash")
@@ -255,17 +259,17 @@ class MemoryLookups:
     def is_loaded(self) -> bool:
         return self._snapshot is not None
 
-    def prepare(self, subject: Subject) -> Flow[None]:
+    async def prepare(self, server: Server, subject: Subject) -> None:
         """
         Read the fingerprints of *subject* if that pays now, or if the caller demands it.
         If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
         SettingsChanged is raised in any case.
         """
         if self._nothing is not None and self._nothing != _nothing_for(subject):
-            yield from self.close()  # the index was created again with another scheme, for example
+            await self.close(server)  # the index was created again with another scheme, for example
         is_demanded = self._request.lookups == "memory"
         if self._snapshot is None and self._is_wanted and (is_demanded or self._pays(subject)):
-            yield from self._load(subject)
+            await self._load(server, subject)
 
     def _pays(self, subject: Subject) -> bool:
         if subject.options.plan is not None:
@@ -276,16 +280,16 @@ class MemoryLookups:
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
-    def _load(self, subject: Subject, *, is_last: bool = False) -> Flow[None]:
+    async def _load(self, server: Server, subject: Subject, *, is_last: bool = False) -> None:
         snapshot = Snapshot(subject, self._request)
         try:
-            yield from snapshot.load()
+            await snapshot.load(server)
         except BaseException as error:
-            yield from snapshot.close()
+            await snapshot.close(server)
             if not isinstance(error, ResidentError):
                 raise
             if error.kind == "expired" and not is_last:
-                yield from self._load(subject, is_last=True)  # an index was made anew while it was read
+                await self._load(server, subject, is_last=True)  # an index was made anew while it was read
             else:
                 self._give_up(subject, error)
         else:
@@ -299,28 +303,28 @@ class MemoryLookups:
         logger.info("lookups in %s: the server is asked about every text: %s", subject.index, error)
         self._is_wanted = False
 
-    def ask(self, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
+    async def ask(self, server: Server, subject: Subject, fingerprints: Sequence[int]) -> dict[int, NearDups]:
         """Return the answers for *fingerprints*, without those that the server must be asked for."""
         self._asked += len(fingerprints)
         for is_last in (False, True):
             if self._snapshot is None or not fingerprints:
                 break
             try:
-                return (yield from _answers(self._snapshot, subject, fingerprints))
+                return await _answers(server, self._snapshot, subject, fingerprints)
             except ResidentError as error:
-                yield from self.close()
+                await self.close(server)
                 if error.kind == "expired" and not is_last:
                     # A caller may take long between two batches, or an index was made anew.
-                    yield from self._load(subject)
+                    await self._load(server, subject)
                 else:
                     self._give_up(subject, error)
         return {}
 
-    def close(self) -> Flow[None]:
+    async def close(self, server: Server) -> None:
         """Give back what the server keeps."""
         snapshot, self._snapshot, self._nothing = self._snapshot, None, None
         if snapshot is not None:
-            yield from snapshot.close()
+            await snapshot.close(server)
 
 
 def _nothing_for(subject: Subject) -> NearDups:
@@ -329,18 +333,20 @@ def _nothing_for(subject: Subject) -> NearDups:
     return NearDups(scheme=subject.settings.scheme, max_distance=subject.max_distance, plan=plan)
 
 
-def _answers(snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]) -> Flow[dict[int, NearDups]]:
-    near: Near = yield Compute(snapshot.near, (fingerprints,))
-    yield from snapshot.keep()
+async def _answers(
+    server: Server, snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]
+) -> dict[int, NearDups]:
+    near: Near = await server.compute(snapshot.near, fingerprints)
+    await snapshot.keep(server)
     nothing = _nothing_for(subject)
     answers = dict.fromkeys((each for each in fingerprints if each not in near), nothing)
     waiting = deque(_groups(near, subject.options.sizes.fingerprints))
     while waiting:
         some = waiting.popleft()
         known = {each for one in some for each in near[one]}
-        hits = yield from snapshot.hits(subject.fingerprints_body(known, page=subject.options.sizes.largest_page))
+        hits = await snapshot.hits(server, subject.fingerprints_body(known, page=subject.options.sizes.largest_page))
         if hits is not None:
-            answers |= yield Compute(_read, (subject, {one: near[one] for one in some}, hits, nothing))
+            answers |= await server.compute(_read, subject, {one: near[one] for one in some}, hits, nothing)
         elif len(some) > 1:
             waiting += (some[: len(some) // 2], some[len(some) // 2 :])
     return answers

@@ -19,7 +19,8 @@ from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import FETCH, NoText, ask_source, fetch_hits
 from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import PRESETS, Score, TextMeasure
-from es_simhash.transport.protocol import Compute, Flow, Index, Key, document_key
+from es_simhash.transport.protocol import Index, Key, document_key
+from es_simhash.transport.server import Server
 
 # Texts beyond these characters are not tried with other presets.
 _TRIED = 20_000
@@ -66,7 +67,7 @@ class Read:
         if text is not None:
             self.texts[key] = text
 
-    def fetch(self, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> Flow[None]:
+    async def fetch(self, server: Server, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
         """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
         keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
         by_source = self.rules.source is not None
@@ -75,12 +76,12 @@ class Read:
         values = self.rules.docvalue_fields
         if keys and (fields or values):
             take = (lambda hit: hits.update({document_key(hit): hit})) if by_source else self.add
-            gone = yield from fetch_hits(index, keys, take, text_fields=fields, docvalue_fields=values, page=page)
+            gone = await fetch_hits(server, index, keys, take, text_fields=fields, docvalue_fields=values, page=page)
             for key, gap in gone.items():
                 self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
         if self.rules.source is not None:
             every = {each.key: each for each in wanted if each.key in keys and each.key not in self.missing}
-            found = yield Compute(ask_source, (self.rules.source, list(every.values())))
+            found = await server.compute(ask_source, self.rules.source, list(every.values()))
             self.missing |= found.missing
             for key, text in found.texts.items():
                 own = replace(self.rules.of(key.index), similarity=None)
@@ -112,7 +113,8 @@ class _Case:
         return replace(self.answer, items=tuple(ordered), rule=rules.used, rejected=tuple(self.rejected))
 
 
-def judge(
+async def judge(
+    server: Server,
     index: Index,
     found: Sequence[NearDups],
     asked: Sequence[Asked],
@@ -122,7 +124,7 @@ def judge(
     size: int | None = None,
     read: Read | None = None,
     page: int = FETCH,
-) -> Flow[list[NearDups]]:
+) -> list[NearDups]:
     """
     Return the answers *found*, one for each *asked*, with what the rules accept.
     The nearest in bits are read first, until *size* of each answer are kept. Where texts were compared, the order is by
@@ -141,8 +143,8 @@ def judge(
         for case, part in parts:
             case.left = case.left[len(part) :]
         wanted = {one.key: one for _, part in parts for one in part if not rules.of(one.index).is_by_distance_alone}
-        yield from read.fetch(index, list(wanted.values()), page=page)
-        yield Compute(_compare, (parts, rules, read, scheme))
+        await read.fetch(server, index, list(wanted.values()), page=page)
+        await server.compute(_compare, parts, rules, read, scheme)
         step = None if size is None else page
     return [each.result(rules, size) for each in cases]
 

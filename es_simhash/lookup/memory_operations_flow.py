@@ -15,8 +15,9 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps, refusal_text
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, Together, index_key, local_names
+from es_simhash.transport.protocol import Call, Compute, Index, index_key, local_names
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,13 +114,14 @@ def check_memory(table: FingerprintTable, most_bytes: int) -> None:
         raise ResidentError("memory", f"{table.nbytes:,} bytes for {len(table):,} fingerprints")
 
 
-def read_ranges(
+async def read_ranges(
+    server: Server,
     ranges: Iterable[_Range],
     *,
     calls: Callable[[Sequence[_Range]], Sequence[Call]],
     take: Callable[[Sequence[_Range], Sequence[Any]], list[Page[_Range]]],
     patience: Patience | None = None,
-) -> Flow[list[Page[_Range]]]:
+) -> list[Page[_Range]]:
     """
     Search *ranges*, a few at once, and return what was shown; answers are taken while the server searches.
     *take*: makes pages of ranges and the answers to their requests, which may be exceptions; it does not run on the
@@ -133,7 +135,7 @@ def read_ranges(
         following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
         work: list[Call | Compute] = [Compute(take, (asked, answers))] if asked else []
         work += calls(following) if following else []
-        results = yield Together(work, concurrency=len(work))
+        results = await server.together(work, concurrency=len(work))
         taken, answers = (results[0], results[1:]) if asked else ([], results)
         if isinstance(taken, BaseException):
             raise taken
@@ -143,7 +145,7 @@ def read_ranges(
         if any(page.is_refused for page in taken):
             if patience.is_spent:
                 raise ResidentError("answer")
-            yield patience.wait()
+            await patience.wait(server)
         elif taken:
             patience.renew()
     return pages
@@ -196,29 +198,29 @@ class Resident:
     def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> Near:
         return self.table.near_among(as_array(fingerprints), others)
 
-    def load(self) -> Flow[None]:
+    async def load(self, server: Server) -> None:
         """Read all fingerprints; raise ResidentError if that is not possible."""
         if local_names(self._index) != index_key(self._index).split(","):
             raise ResidentError("remote")
-        positions = yield from self._positions_now()
-        documents = yield from self._count({each.index for each in positions})
+        positions = await self._positions_now(server)
+        documents = await self._count(server, {each.index for each in positions})
         check_fits(documents, self._max_distance, self._memory_bytes)
-        yield from self._read_file(documents, positions)
-        yield from self.catch_up(documents=documents)
+        await self._read_file(server, documents, positions)
+        await self.catch_up(server, documents=documents)
         if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
             raise ResidentError("numbers", f"none of {documents:,} documents was shown")
 
-    def _count(self, names: AbstractSet[str]) -> Flow[int]:
+    async def _count(self, server: Server, names: AbstractSet[str]) -> int:
         """Return how many documents of these indices have a fingerprint, whatever the filter of an alias shows."""
         counted = {"documents": {"value_count": {"field": self._fields.fingerprint}}}
         lines = [{"index": sorted(names)}, {"size": 0, "track_total_hits": False, "aggs": counted}]
 
-        def send() -> Flow[Mapping[str, Any] | None]:
-            answer = yield Call("msearch", {"body": lines})
+        async def send() -> Mapping[str, Any] | None:
+            answer = await server.msearch(body=lines)
             return read_aggregations(answer["responses"][0], "search")
 
         try:
-            found = yield from retry(send, is_done=lambda each: each is not None, patience=Patience(SHARD_ATTEMPTS))
+            found = await retry(server, send, is_done=lambda each: each is not None, patience=Patience(SHARD_ATTEMPTS))
         except Exception as error:
             if isinstance(error, ResidentError):
                 raise
@@ -227,9 +229,9 @@ class Resident:
             raise ResidentError("answer")
         return int(found["documents"]["value"])
 
-    def _read_file(self, documents: int, positions: Mapping[Shard, Position]) -> Flow[None]:
+    async def _read_file(self, server: Server, documents: int, positions: Mapping[Shard, Position]) -> None:
         """Begin with the fingerprints of the file, unless it is of other shards, or too many of it are gone."""
-        kept: Kept | None = None if self._file is None else (yield Compute(self._file.read))
+        kept: Kept | None = None if self._file is None else await server.compute(self._file.read)
         if self._file is None or kept is None:
             return
         known = {
@@ -242,16 +244,16 @@ class Resident:
             why = "it is of other shards, or of another history" if not known else f"{gone:,} of it are gone"
             logger.info("memory_file %s: the fingerprints are read anew: %s", self._file.path, why)
             return
-        yield Compute(self.table.take_ordered, (kept.fingerprints,))
+        await server.compute(self.table.take_ordered, kept.fingerprints)
         check_memory(self.table, self._memory_bytes)
         self._kept, self._saved = known, (len(kept.fingerprints), dict(kept.certain))
 
-    def unread_query(self) -> Flow[dict[str, Any]]:
+    async def unread_query(self, server: Server) -> dict[str, Any]:
         """
         Return the query of what the table may lack of a view that was opened after it was read.
         ResidentError is raised if a shard is another one by now.
         """
-        if (yield from self._positions_now()).keys() != self._readings.keys():
+        if (await self._positions_now(server)).keys() != self._readings.keys():
             raise ResidentError("expired")
         certain: dict[str, int] = {}
         for shard, each in self._readings.items():
@@ -261,28 +263,28 @@ class Resident:
             clauses.append({"bool": {"filter": [{"term": {"_index": name}}, {"range": {"_seq_no": {"gt": last}}}]}})
         return {"bool": {"should": clauses, "minimum_should_match": 1}}
 
-    def save(self) -> Flow[None]:
+    async def save(self, server: Server) -> None:
         """Write the fingerprints into the file, if there is one and it has others, with how far each shard was read."""
         if self._file is None:
             return
         certain = {shard: each.certain for shard, each in self._readings.items() if shard.history}
         if (len(self), certain) != self._saved:
-            yield Compute(self._write, (self._file, certain))
+            await server.compute(self._write, self._file, certain)
             self._saved = len(self), certain
 
     def _write(self, file: MemoryFile, certain: Mapping[Shard, int]) -> None:
         file.write(Kept(self.table.ordered(), certain))
 
-    def catch_up(self, *, documents: int) -> Flow[None]:
+    async def catch_up(self, server: Server, *, documents: int) -> None:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
         self._written = None
-        yield from self._take_positions()
-        yield from refresh(self._index)
+        await self._take_positions(server)
+        await refresh(server, self._index)
         for each in self._readings.values():
             each.note_refresh()
         operations = sum(each.latest.largest + 1 for each in self._readings.values())
         share = operations / max(1, documents)  # below 1, several documents have one number: the index was shrunk
-        yield from self._read(self._unread(max(1, int(PAGE * (share if share < 1 else share // 1)))))
+        await self._read(server, self._unread(max(1, int(PAGE * (share if share < 1 else share // 1)))))
         self._written = None if any(each.is_behind for each in self._readings.values()) else Counter()
 
     def note_written(self, written: Mapping[str, int]) -> None:
@@ -293,18 +295,18 @@ class Resident:
         if self._written is not None:
             self._written.update(written)
 
-    def read_news(self) -> Flow[NDArray[np.uint64]]:
+    async def read_news(self, server: Server) -> NDArray[np.uint64]:
         """
         Read what others wrote, and return the fingerprints shown; nothing of the caller is being written meanwhile.
         A lookup of known fingerprints that was answered before lacks no document but those of these fingerprints: one
         that was not shown then, because it was written again, is shown now.
         """
         known = set(self._readings)
-        yield from self._take_positions()
+        await self._take_positions(server)
         shown = _joined([])
         if self._readings.keys() != known:
             self._written = None
-            shown = yield from self._read([each for each in self._unread(PAGE) if each.shard not in known])
+            shown = await self._read(server, [each for each in self._unread(PAGE) if each.shard not in known])
         if self._written is not None:
             # These were numbered after all that is certain, so if there are as many numbers, nobody else wrote.
             numbers = Counter[str]()
@@ -314,7 +316,7 @@ class Resident:
                 return shown
             self._written = None
         behind = [Range(shard, each.certain + 1) for shard, each in self._readings.items() if each.is_behind]
-        return _joined([shown, (yield from self._read(behind))])
+        return _joined([shown, await self._read(server, behind)])
 
     def _lines(self, ranges: Iterable[Range]) -> list[Mapping[str, Any]]:
         lines: list[Mapping[str, Any]] = []
@@ -352,9 +354,9 @@ class Resident:
                 found.append(Range(shard, firsts[-1]))
         return found
 
-    def _take_positions(self) -> Flow[None]:
+    async def _take_positions(self, server: Server) -> None:
         """Note where each shard is; begin with shards that are new, and forget those that are gone."""
-        positions = yield from self._positions_now()
+        positions = await self._positions_now(server)
         for shard in [each for each in self._readings if each not in positions]:
             del self._readings[shard]
         for shard, position in positions.items():
@@ -362,18 +364,18 @@ class Resident:
                 self._readings[shard] = ShardReading(position, self._kept.get(shard, NOTHING))
             self._readings[shard].note(position)
 
-    def _positions_now(self) -> Flow[dict[Shard, Position]]:
+    async def _positions_now(self, server: Server) -> dict[Shard, Position]:
         try:
-            return (yield from self._positions.read())
+            return await self._positions.read(server)
         except PositionsError as error:
             raise ResidentError(error.kind) from error
         except Exception as error:
             raise as_fault(error, "statistics") from error
 
-    def _read(self, ranges: Iterable[Range]) -> Flow[NDArray[np.uint64]]:
+    async def _read(self, server: Server, ranges: Iterable[Range]) -> NDArray[np.uint64]:
         """Search *ranges*, a few in each request; return the fingerprints shown."""
-        pages = yield from read_ranges(
-            ranges, calls=lambda some: [Call("msearch", {"body": self._lines(some)})], take=self._take
+        pages = await read_ranges(
+            server, ranges, calls=lambda some: [Call("msearch", {"body": self._lines(some)})], take=self._take
         )
         self._advance(pages)
         return _joined([each.fingerprints for each in pages if each.fingerprints is not None])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -41,7 +41,8 @@ from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
-from es_simhash.transport.protocol import Call, Emit, Flow, Index, document_key, status_of
+from es_simhash.transport.protocol import Call, Index, document_key, status_of
+from es_simhash.transport.server import Server
 
 # Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
 _TEXTS, _CHARACTERS = 300, 4_000_000
@@ -383,7 +384,7 @@ class Skim:
         return (value ^ self._question.fingerprint).bit_count()
 
 
-def search(question: Question) -> Flow[NearDups]:
+async def search(server: Server, question: Question) -> NearDups:
     """Return the near-duplicates, from one page or from all; after a refusal another plan or page is tried."""
     subject = question.subject
     may_read_all = True
@@ -391,40 +392,43 @@ def search(question: Question) -> Flow[NearDups]:
         reads_all = question.reads_all_at_once and may_read_all
         try:
             if reads_all:
-                return (yield from _read_all(question))
+                return await _read_all(server, question)
             call = Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
-            answer = yield from send_confirmed(subject.context, subject.index, call, settings=subject.settings)
+            answer = await send_confirmed(server, subject.context, subject.index, call, settings=subject.settings)
         except Exception as error:
             if reads_all and status_of(error) == 403:
                 may_read_all = False  # a user who may search but not open a view gets an answer if one page holds it
             elif reads_all or not question.adapt(error):
                 raise
         else:
-            return (yield from read_answer(question, answer))
+            return await read_answer(server, question, answer)
 
 
-def read_answer(question: Question, answer: Mapping[str, Any]) -> Flow[NearDups]:
+async def read_answer(server: Server, question: Question, answer: Mapping[str, Any]) -> NearDups:
     """Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them."""
     gaps = find_gaps(answer)
     if gaps and question.adapt(gaps):
         # Some shards refused what others accepted, so nothing is known of their documents: ask another way.
-        return (yield from search(question))
+        return await search(server, question)
     hits = answer["hits"]["hits"]
     if len(hits) >= question.page:
         question.reads_texts = False
-        return (yield from _read_all(question))
+        return await _read_all(server, question)
     collector = Collector(question)
     collector.add(hits)
     return collector.result(gaps)
 
 
-def _read_all(question: Question) -> Flow[NearDups]:
+async def _read_all(server: Server, question: Question) -> NearDups:
     subject = question.subject
     is_again = False
     while True:
-        collector, confirm_once = Collector(question), confirming(subject.context, subject.index, subject.settings)
+        collector, confirm_once = (
+            Collector(question),
+            confirming(server, subject.context, subject.index, subject.settings),
+        )
         try:
-            gaps = yield from _read_candidates(question, collector)
+            gaps = await _read_candidates(server, question, collector)
         except Exception as error:
             if not is_again and is_view_ended(error):
                 is_again = True  # an index was made anew while it was read
@@ -434,11 +438,11 @@ def _read_all(question: Question) -> Flow[NearDups]:
             if gaps and not is_again and is_view_ended(gaps):
                 is_again = True
             elif not (gaps and question.adapt(gaps)):
-                yield from confirm_once()
+                await confirm_once()
                 return collector.result(gaps)
 
 
-def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]]:
+async def _read_candidates(server: Server, question: Question, collector: Collector) -> list[Gap]:
     """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     options = question.subject.options
     is_cheaper_skimmed = question.reads_all_at_once and question.expected <= options.sizes.ranked_from
@@ -454,30 +458,32 @@ def _read_candidates(question: Question, collector: Collector) -> Flow[list[Gap]
     index, body, handle = question.subject.index, question.body(ranked=is_ranked), without_requests(add)
     passes = skim_passes(question, collector, handle) if skims else None
     page, routing = options.sizes.next_page, options.routing
-    return (yield from read_pages(index, body, handle, page=page, routing=routing, ranked=is_ranked, passes=passes))
+    return await read_pages(server, index, body, handle, page=page, routing=routing, ranked=is_ranked, passes=passes)
 
 
-def stream(question: Question, judge: Callable[[NearDups], Flow[NearDups]]) -> Flow[None]:
+async def stream(
+    server: Server, question: Question, judge: Callable[[NearDups], Awaitable[NearDups]]
+) -> AsyncGenerator[Sequence[NearDup], None]:
     """Emit near-duplicates as their pages are read and *judge* has accepted them, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options
-    confirm_once = confirming(subject.context, subject.index, subject.settings)
+    confirm_once = confirming(server, subject.context, subject.index, subject.settings)
 
-    def emit(hits: Hits) -> Flow[bool]:
-        yield from confirm_once()
+    async def emit(hits: Hits) -> bool:
+        await confirm_once()
         collector.add(hits)
         for begin in range(0, len(collector.found), FETCH):
             part = NearDups(tuple(collector.found[begin : begin + FETCH]))
-            for each in (yield from judge(part)):
-                yield Emit(each)
+            for each in await judge(part):
+                yield [each]
         collector.found.clear()
         return False
 
     while True:
         try:
-            gaps = yield from read_pages(
-                subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
+            gaps = await read_pages(
+                server, subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
             )
         except Exception as error:
             # What was emitted cannot be taken back, and would come a second time.
@@ -487,6 +493,6 @@ def stream(question: Question, judge: Callable[[NearDups], Flow[NearDups]]) -> F
             # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
             if gaps and not collector.candidates and question.adapt(gaps):
                 continue
-            yield from confirm_once()
+            await confirm_once()
             collector.result(gaps)
             return

@@ -12,8 +12,9 @@ from es_simhash.lookup.options import TextSource
 from es_simhash.mapping.fields import read_hit
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Flow, Index, Key, document_key
+from es_simhash.transport.protocol import Index, Key, document_key
 from es_simhash.transport.retry_flow import search_texts
+from es_simhash.transport.server import Server
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500
@@ -24,7 +25,8 @@ def meant_hits(hits: Hits, routing: str | None) -> Hits:
     return [hit for hit in hits if routing is not None and hit.get("_routing") == routing] or hits
 
 
-def fetch_hits(
+async def fetch_hits(
+    server: Server,
     index: Index,
     wanted: Sequence[Key],
     take: Callable[[Mapping[str, Any]], None],
@@ -33,7 +35,7 @@ def fetch_hits(
     docvalue_fields: Sequence[Any] = (),
     page: int = FETCH,
     versions: bool = False,
-) -> Flow[dict[Key, Gap | None]]:
+) -> dict[Key, Gap | None]:
     """
     Give *take* the hit of each document *wanted*; return those without one, and why.
     The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
@@ -50,7 +52,7 @@ def fetch_hits(
         size = copies * max(len(part), min(documents, 2 * page))
         body = _body(part, size, docvalue_fields, versions=versions)
         try:
-            answer = yield from _search(index, body, text_fields)
+            answer = await _search(server, index, body, text_fields)
         except Exception as error:
             if not is_window_refused(error) or page == 1:
                 raise
@@ -82,10 +84,10 @@ def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, v
     return body
 
 
-def _search(index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> Flow[dict[str, Any]]:
+async def _search(server: Server, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> dict[str, Any]:
     if text_fields:
-        return (yield from search_texts(index, body, text_fields))
-    answer: dict[str, Any] = yield Call("search", {"index": index, "body": {**body, "_source": False}})
+        return await search_texts(server, index, body, text_fields)
+    answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})
     return answer
 
 
@@ -149,13 +151,19 @@ def ask_source(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
     return found
 
 
-def fetch_texts(
-    index: Index, wanted: Sequence[Key], fields: Sequence[str], *, page: int = FETCH, versions: bool = False
-) -> Flow[FoundTexts]:
+async def fetch_texts(
+    server: Server,
+    index: Index,
+    wanted: Sequence[Key],
+    fields: Sequence[str],
+    *,
+    page: int = FETCH,
+    versions: bool = False,
+) -> FoundTexts:
     """Return the texts of *wanted*, from ``_source`` or stored fields, and on request their *versions*."""
     found = FoundTexts()
-    unanswered = yield from fetch_hits(
-        index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
+    unanswered = await fetch_hits(
+        server, index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
     )
     for key, gap in unanswered.items():
         found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))

@@ -9,7 +9,7 @@ milliseconds ago. No lookup and no write is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -38,42 +38,41 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.transport.protocol import (
     Call,
-    Flow,
     Index,
-    Together,
     check_index,
     error_text,
     index_key,
     local_names,
     status_of,
 )
-from es_simhash.transport.retry_flow import attempt, send_once, unless_refused
+from es_simhash.transport.retry_flow import attempt, unless_refused
+from es_simhash.transport.server import Server
 
 
-def read_index_settings(context: Context, index: Index) -> Flow[IndexSettings]:
+async def read_index_settings(server: Server, context: Context, index: Index) -> IndexSettings:
     """
     Return the settings on which all indices behind *index* agree; lookups use these.
     Costs one request (get mapping) unless the answer is remembered. Indices without the fields are left out; the others
     must agree on the scheme. A caller that may not read mappings, or searches other clusters, passes the scheme, and it
     is used unchecked. NoIndexError is raised if a pattern matches no index.
     """
-    agreed, _ = yield from _read_settings(context, index)
+    agreed, _ = await _read_settings(server, context, index)
     return agreed
 
 
-def read_settings_by_index(context: Context, index: Index) -> Flow[Mapping[str, IndexSettings]]:
+async def read_settings_by_index(server: Server, context: Context, index: Index) -> Mapping[str, IndexSettings]:
     """
     Return the settings of each concrete index behind *index* that has the fields; empty if no mapping may be read.
     Costs and raises as :func:`read_index_settings`.
     """
-    _, resolved = yield from _read_settings(context, index)
+    _, resolved = await _read_settings(server, context, index)
     return resolved.each
 
 
-def _read_settings(context: Context, index: Index) -> Flow[tuple[IndexSettings, Resolved]]:
+async def _read_settings(server: Server, context: Context, index: Index) -> tuple[IndexSettings, Resolved]:
     known = context.recall(check_index(index))
     if known is None:
-        resolved = yield from resolve_index(context, index)
+        resolved = await resolve_index(server, context, index)
         known = agree(resolved, context), resolved
         if _check_remote(context, index, known[0]):
             known = known[0], replace(resolved, marker=None)
@@ -98,7 +97,7 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bo
     return True
 
 
-def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
+async def resolve_index(server: Server, context: Context, index: Index) -> Resolved:
     """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
     local = local_names(index)
     assumed = context.assumed_settings()
@@ -109,7 +108,7 @@ def resolve_index(context: Context, index: Index) -> Flow[Resolved]:
             )
         return Resolved(assumed=assumed)
     try:
-        answer = yield Call("get_mapping", {"index": ",".join(local)})
+        answer = await server.get_mapping(index=",".join(local))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -129,7 +128,7 @@ def no_index(index: Index) -> NoIndexError:
     return NoIndexError(f"{reason}: check the name", reasons=(reason,))
 
 
-def narrowed(index: Index) -> Flow[list[str]]:
+async def narrowed(server: Server, index: Index) -> list[str]:
     """
     Return the concrete indices of which *index* may show only a part, by alias filter or routing.
     A search by the name of such an index sees more than is meant. Costs one request; empty if aliases may not be read.
@@ -141,7 +140,7 @@ def narrowed(index: Index) -> Flow[list[str]]:
 
     # OpenSearch finds no data stream here.
     call = Call("get_alias", {"index": ",".join(local_names(index))})
-    answer = yield from unless_refused(send_once(call), 401, 403, 404)
+    answer = await unless_refused(server.send(call), 401, 403, 404)
     found = []
     for name, each in sorted((answer or {}).items()):
         used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
@@ -265,24 +264,28 @@ class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
     """An index is not the one whose settings were read before."""
 
 
-def with_settings(context: Context, index: Index, work: Callable[[IndexSettings], Flow[_T]]) -> Flow[_T]:
+async def with_settings(
+    server: Server, context: Context, index: Index, work: Callable[[IndexSettings], Awaitable[_T]]
+) -> _T:
     """Return what *work* returns with the settings of *index*; repeat it if they turn out to have changed."""
     for _ in range(ATTEMPTS):
-        settings = yield from read_index_settings(context, index)
+        settings = await read_index_settings(server, context, index)
         try:
-            return (yield from work(settings))
+            return await work(settings)
         except SettingsChanged:
             context.unlearn(index, settings)
     raise _always_changing(index)
 
 
-def while_unchanged(context: Context, index: Index, settings: IndexSettings, work: Callable[[], Flow[_T]]) -> Flow[_T]:
+async def while_unchanged(
+    server: Server, context: Context, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]
+) -> _T:
     """Return what *work* returns; repeat it if settings other than the scheme changed or were unreadable."""
     for _ in range(ATTEMPTS):
         try:
-            return (yield from work())
+            return await work()
         except SettingsChanged:
-            yield from check_unchanged(context, index, settings)
+            await check_unchanged(server, context, index, settings)
     raise _always_changing(index)
 
 
@@ -291,27 +294,27 @@ def _always_changing(index: Index) -> IncompleteSearchError:
     return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
-def send_confirmed(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
+async def send_confirmed(server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Any:
     """
     Return the answer to *call*, a search or multi-search of *index*; raise SettingsChanged if *settings* have changed.
     Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
     """
     resolved = _known(context, index, settings)
     if resolved is None or resolved.marker is None:
-        return (yield from _send_beside(context, index, call, settings=settings))
+        return await _send_beside(server, context, index, call, settings=settings)
     asked = context.clock()
-    answer = yield from attempt(_marked(call, resolved.marker))
+    answer = await attempt(server.send(_marked(call, resolved.marker)))
     refusal = error_text(answer) if isinstance(answer, Exception) else _refusal(answer)
     if is_marker_refused(refusal, resolved.marker, prefix=context.prefix):
-        yield from confirm(context, index, settings=settings, after_seconds=0.0)
+        await confirm(server, context, index, settings=settings, after_seconds=0.0)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
         context.distrust_marker(index, resolved)
-        return (yield from _send_beside(context, index, call, settings=settings))
+        return await _send_beside(server, context, index, call, settings=settings)
     if isinstance(answer, Exception):
         raise answer
     if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
         # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
-        yield from confirm(context, index, settings=settings)
+        await confirm(server, context, index, settings=settings)
     elif not refusal:
         context.confirm(index, resolved, at=asked)
     return answer
@@ -336,53 +339,55 @@ def _refusal(answer: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def _send_beside(context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Flow[Any]:
+async def _send_beside(server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Any:
     """Return the answer to *call*; read the mapping at the same time if that is due."""
     question, asked = _question(context, index, settings, TRUSTED_SECONDS), context.clock()
     if question is None:
-        answer = yield call
+        answer = await server.send(call)
     else:
-        answer, mappings = yield Together([call, question], concurrency=2)
+        answer, mappings = await server.together([call, question], concurrency=2)
         _judge(context, index, mappings, settings=settings, asked=asked)
         if isinstance(answer, BaseException):
             raise answer
     if context.seconds_since_confirmed(index) >= SLOW_SECONDS:
         # The client may have sent the search again, long after the mapping was read.
-        yield from confirm(context, index, settings=settings)
+        await confirm(server, context, index, settings=settings)
     return answer
 
 
-def confirm(
-    context: Context, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
-) -> Flow[None]:
+async def confirm(
+    server: Server, context: Context, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
+) -> None:
     """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
     question, asked = _question(context, index, settings, after_seconds), context.clock()
     if question is not None:
-        _judge(context, index, (yield from attempt(question)), settings=settings, asked=asked)
+        _judge(context, index, await attempt(server.send(question)), settings=settings, asked=asked)
 
 
-def confirming(context: Context, index: Index, settings: IndexSettings) -> Callable[[], Flow[None]]:
+def confirming(
+    server: Server, context: Context, index: Index, settings: IndexSettings
+) -> Callable[[], Awaitable[None]]:
     """
     Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
     The view must be opened after this call; what it shows stays as it was then.
     """
     started = [context.clock()]
 
-    def confirm_once() -> Flow[None]:
+    async def confirm_once() -> None:
         if started:
             since = context.clock() - started[0]
-            yield from confirm(context, index, settings=settings, after_seconds=since)
+            await confirm(server, context, index, settings=settings, after_seconds=since)
             started.clear()
 
     return confirm_once
 
 
-def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> Flow[None]:
+async def check_unchanged(server: Server, context: Context, index: Index, settings: IndexSettings) -> None:
     """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
     if context.recall(index) is None:
-        fresh = yield from read_index_settings(context, index)
+        fresh = await read_index_settings(server, context, index)
     else:
-        fresh = yield from read_present_settings(context, index)
+        fresh = await read_present_settings(server, context, index)
     if fresh.scheme != settings.scheme:
         raise SchemeMismatchError(
             f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
@@ -392,14 +397,14 @@ def check_unchanged(context: Context, index: Index, settings: IndexSettings) -> 
         )
 
 
-def read_present_settings(context: Context, index: Index) -> Flow[IndexSettings]:
+async def read_present_settings(server: Server, context: Context, index: Index) -> IndexSettings:
     """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
 
-    def confirmed(settings: IndexSettings) -> Flow[IndexSettings]:
-        yield from confirm(context, index, settings=settings)
+    async def confirmed(settings: IndexSettings) -> IndexSettings:
+        await confirm(server, context, index, settings=settings)
         return settings
 
-    return with_settings(context, index, confirmed)
+    return await with_settings(server, context, index, confirmed)
 
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:

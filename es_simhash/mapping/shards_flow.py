@@ -14,14 +14,15 @@ decorates a flow that must see what was just written. Which documents a flow rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 from es_simhash.mapping.context import Context
-from es_simhash.transport.protocol import Call, Flow, Index, Request, Together, check_index, local_names
-from es_simhash.transport.retry_flow import ask, carry_out, send_once, unless_refused
+from es_simhash.transport.protocol import Call, Index, Request, Together, local_names
+from es_simhash.transport.retry_flow import carry_out, retry, send_once, unless_refused
+from es_simhash.transport.server import Server
 
 NOTHING = -1
 
@@ -142,37 +143,37 @@ class Positions:
         self._index = index
         self._shards_of: dict[str, int] = {}  # by uuid
 
-    def read(self) -> Flow[dict[Shard, Position]]:
+    async def read(self, server: Server) -> dict[Shard, Position]:
         """Return the position of every shard of every index; raise PositionsError if a shard has none."""
         arguments = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
-        answer = yield from ask(Call("index_stats", arguments))
+        answer = await retry(server, lambda: server.index_stats(**arguments))
         positions = read_positions(answer)
         if (answer.get("_shards") or {}).get("failed") or not positions:
             raise PositionsError("statistics")
-        yield from self._check(positions)
+        await self._check(server, positions)
         return positions
 
-    def _check(self, positions: Mapping[Shard, Position]) -> Flow[None]:
+    async def _check(self, server: Server, positions: Mapping[Shard, Position]) -> None:
         """Raise an error unless *positions* has every shard of every index."""
         numbers: dict[str, set[int]] = {}
         for each in positions:
             numbers.setdefault(each.uuid, set()).add(each.number)
         if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
             call = Call("get_settings", {"index": ",".join(sorted(new)), "name": "index.number_of_shards"})
-            answer = yield from ask(call)
+            answer = await retry(server, lambda: server.send(call))
             for name in new.keys() & answer.keys():
                 self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
         if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
             raise PositionsError("primary")
 
 
-_F = TypeVar("_F", bound=Callable[..., Flow[Any]])
+_F = TypeVar("_F", bound=Callable[..., Awaitable[Any]])
 
 _SEARCHES = ("open_point_in_time", "search")
 _PRIMARY = "_primary"
 
 
-def reads_primaries(flow: _F) -> _F:
+def reads_primaries(server: Server, flow: _F) -> _F:
     """
     Return *flow* with searches that read primary shards if replicas of the index may lag behind. Such flows may nest.
     The arguments of *flow* begin with a context and an index, and it checks them before its first request. Cost: one
@@ -180,39 +181,37 @@ def reads_primaries(flow: _F) -> _F:
     """
 
     @wraps(flow)
-    def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Flow[Any]:
-        return (yield from reading_primaries(check_index(index), flow(context, index, *args, **kwargs)))
-
-    return cast("_F", wrapped)
+    async def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Any:
+        return await cast("_F", wrapped)
 
 
-def reading_primaries(index: Index, started: Flow[Any]) -> Flow[Any]:
+async def reading_primaries(server: Server, index: Index, started: Awaitable[Any]) -> Any:
     """Carry out a flow as :func:`reads_primaries` does."""
     first = next(started)  # a flow checks its arguments before its first request
-    may_lag = yield from _may_lag(index)
-    return (yield from carry_out(started, first, _ask_primaries if may_lag else send_once))
+    may_lag = await _may_lag(server, index)
+    return await carry_out(server, started, first, _ask_primaries if may_lag else send_once)
 
 
-def _may_lag(index: Index) -> Flow[bool]:
+async def _may_lag(server: Server, index: Index) -> bool:
     """Return whether a refresh of *index* may not reach its replicas."""
     names = local_names(index)
     if not names:
         return False
     call = Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"})
-    answer = yield from unless_refused(ask(call), 401, 403)
+    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403)
     if answer is not None:
         settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
     # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
     # reads nothing that could lag.
     call = Call("search", {"index": names, "body": {"size": 0}, "preference": _PRIMARY})
-    return (yield from unless_refused(send_once(call), 400, 401, 403)) is not None
+    return await unless_refused(server.send(call), 400, 401, 403) is not None
 
 
-def _ask_primaries(request: Request) -> Flow[Any]:
+async def _ask_primaries(server: Server, request: Request) -> Any:
     if isinstance(request, Together):
         request = replace(request, calls=[_prefer(each) if isinstance(each, Call) else each for each in request.calls])
-    return (yield _prefer(request) if isinstance(request, Call) else request)
+    return await server.send(_prefer(request) if isinstance(request, Call) else request)
 
 
 def _prefer(call: Call) -> Call:

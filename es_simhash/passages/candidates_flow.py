@@ -7,18 +7,20 @@ else page by page. If they are very many, documents with only common terms come 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
-from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_window_refused
+from es_simhash.transport.answers import find_gaps, is_source_refused, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Call, Compute, Emit, Flow
+from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry_flow import search_texts, text_body
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.passages.compare import Pieces
@@ -27,86 +29,104 @@ if TYPE_CHECKING:
 Query: TypeAlias = dict[str, Any]
 
 
-def read_candidates(lookup: Lookup) -> Flow[None]:
+async def read_candidates(server: Server, lookup: Lookup) -> AsyncGenerator[Sequence[Overlap], None]:
     """
     Compare all candidates, page by page, some twice; note in *lookup* why some may be missing.
     Documents with common terms alone are left out and counted if they are too many, but not of a stream.
     """
-    terms: list[str] = yield Compute(lookup.terms)
+    terms: list[str] = await server.compute(lookup.terms)
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
-        yield from _read_part(lookup, terms[begin : begin + step])
-    pieces: Pieces | None = yield Compute(lookup.pieces)
+        async with aclosing(_read_part(server, lookup, terms[begin : begin + step])) as parts:
+            async for part in parts:
+                yield part
+    pieces: Pieces | None = await server.compute(lookup.pieces)
     if pieces is not None:
         lookup.is_by_text = True
-        yield from _read_by_text(lookup, pieces, terms)
+        async with aclosing(_read_by_text(server, lookup, pieces, terms)) as parts:
+            async for part in parts:
+                yield part
 
 
-def _read_part(lookup: Lookup, terms: Sequence[str]) -> Flow[None]:
+async def _read_part(server: Server, lookup: Lookup, terms: Sequence[str]) -> AsyncGenerator[Sequence[Overlap], None]:
     most = lookup.options.sizes.common
     query = _terms_query(lookup, terms)
-    number = yield from _read_first(lookup, query)
+    number = await _read_first(server, lookup, query)
     if number == 0:
         return
-    rare, common = (yield from _split(lookup, terms)) if number > most else ([], [])
+    rare, common = await _split(server, lookup, terms) if number > most else ([], [])
     if not common:
-        yield from _read_all(lookup, query)
+        async with aclosing(_read_all(server, lookup, query)) as parts:
+            async for part in parts:
+                yield part
         return
     if rare:
-        yield from _read_all(lookup, _terms_query(lookup, rare))
+        async with aclosing(_read_all(server, lookup, _terms_query(lookup, rare))) as parts:
+            async for part in parts:
+                yield part
     query = _terms_query(lookup, common, without=rare)
     if not lookup.is_stream:
-        number, gaps = yield from count_documents(lookup.index, query, routing=lookup.options.routing)
+        number, gaps = await count_documents(server, lookup.index, query, routing=lookup.options.routing)
         lookup.note(gaps)
         if number > most:
             lookup.note([CommonPassages(number, len(common))])
             return
-    yield from _read_all(lookup, query)
+    async with aclosing(_read_all(server, lookup, query)) as parts:
+        async for part in parts:
+            yield part
 
 
-def _read_by_text(lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Flow[None]:
+async def _read_by_text(
+    server: Server, lookup: Lookup, pieces: Pieces, terms: Sequence[str]
+) -> AsyncGenerator[Sequence[Overlap], None]:
     """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
     prefix = lookup.context.prefix
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
-    number = yield from _read_first(lookup, query)
+    number = await _read_first(server, lookup, query)
     if not lookup.is_stream and number > lookup.options.sizes.common:
         lookup.note([CommonPassages(number)])
     elif number:
-        yield from _read_all(lookup, query)
+        async with aclosing(_read_all(server, lookup, query)) as parts:
+            async for part in parts:
+                yield part
 
 
-def _read_first(lookup: Lookup, query: Query) -> Flow[int]:
+async def _read_first(server: Server, lookup: Lookup, query: Query) -> int:
     """Return how many candidates are to be read page by page: 0 if all were compared."""
-    answer = yield from _first_page(lookup, query)
+    answer = await _first_page(server, lookup, query)
     if answer is None:
-        yield from _read_all(lookup, query)
+        async with aclosing(_read_all(server, lookup, query)) as parts:
+            async for part in parts:
+                yield part
         return 0
     gaps, hits = find_gaps(answer), answer["hits"]["hits"]
     number: int = answer["hits"]["total"]["value"]
     if not gaps and number > len(hits):
         return number
     lookup.note(gaps)
-    yield from _take(lookup, hits)
+    async with aclosing(_take(server, lookup, hits)) as parts:
+        async for part in parts:
+            yield part
     return 0
 
 
-def _take(lookup: Lookup, hits: Hits) -> Flow[None]:
+async def _take(server: Server, lookup: Lookup, hits: Hits) -> AsyncGenerator[Sequence[Overlap], None]:
     """Compare the texts of *hits*; emit what is found, if the caller wants that at once."""
-    yield Compute(lookup.compare, (hits,))
+    await server.compute(lookup.compare, hits)
     if lookup.is_stream:
-        yield Emit(*lookup.take_found())
+        yield lookup.take_found()
 
 
-def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
+async def _first_page(server: Server, lookup: Lookup, query: Query) -> Mapping[str, Any] | None:
     """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
-    def send(call: Call) -> Flow[Any]:
-        return send_confirmed(lookup.context, lookup.index, call, settings=lookup.settings)
+    async def send(call: Call) -> Any:
+        return await send_confirmed(server, lookup.context, lookup.index, call, settings=lookup.settings)
 
     routing = lookup.options.routing
     try:
-        answer = yield from search_texts(lookup.index, body, lookup.fields, routing=routing, send=send)
+        answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
     except Exception as error:
         if not is_window_refused(error):
             raise
@@ -114,36 +134,40 @@ def _first_page(lookup: Lookup, query: Query) -> Flow[Mapping[str, Any] | None]:
     return None if is_window_refused(find_gaps(answer)) else answer
 
 
-def _read_all(lookup: Lookup, query: Query) -> Flow[None]:
+async def _read_all(server: Server, lookup: Lookup, query: Query) -> AsyncGenerator[Sequence[Overlap], None]:
     body = text_body({"query": query}, lookup.fields)
     try:
-        gaps = yield from _read_body(lookup, body)
+        gaps = await _read_body(server, lookup, body)
         is_refused = is_source_refused(gaps)
     except Exception as error:
         if not is_source_refused(error):
             raise
         is_refused = True
     if is_refused:
-        gaps = yield from _read_body(lookup, {**body, "_source": True})
+        gaps = await _read_body(server, lookup, {**body, "_source": True})
     lookup.note(gaps)
 
 
-def _read_body(lookup: Lookup, body: Mapping[str, Any]) -> Flow[list[Gap]]:
+async def _read_body(
+    server: Server, lookup: Lookup, body: Mapping[str, Any]
+) -> AsyncGenerator[Sequence[Overlap], None]:
     """Read all pages of *body*; nothing is compared before the settings were confirmed since the view was opened."""
-    confirm_once = confirming(lookup.context, lookup.index, lookup.settings)
+    confirm_once = confirming(server, lookup.context, lookup.index, lookup.settings)
 
-    def handle(hits: Hits) -> Flow[bool]:
-        yield from confirm_once()
-        yield from _take(lookup, hits)
+    async def handle(hits: Hits) -> bool:
+        await confirm_once()
+        async with aclosing(_take(server, lookup, hits)) as parts:
+            async for part in parts:
+                yield part
         return False
 
     options = lookup.options
-    gaps = yield from read_pages(lookup.index, body, handle, page=options.sizes.next_page, routing=options.routing)
-    yield from confirm_once()
+    gaps = await read_pages(server, lookup.index, body, handle, page=options.sizes.next_page, routing=options.routing)
+    await confirm_once()
     return gaps
 
 
-def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[str]]]:
+async def _split(server: Server, lookup: Lookup, terms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the rare and the common ones of *terms*; where shards do not answer, what others say decides."""
     sizes, prefix = lookup.options.sizes, lookup.context.prefix
     rare: list[str] = []
@@ -153,7 +177,7 @@ def _split(lookup: Lookup, terms: Sequence[str]) -> Flow[tuple[list[str], list[s
         filters = [{"term": {Fields(prefix).passages: term}} for term in part]
         aggs = {"terms": {"filters": {"filters": filters}}}
         body = {"size": 0, "track_total_hits": False, "query": terms_query(part, prefix=prefix), "aggs": aggs}
-        answer = yield Call("search", {"index": lookup.index, "body": body})
+        answer = await server.search(index=lookup.index, body=body)
         lookup.note(find_gaps(answer, ignore=["terminated_early"]))
         counted = (answer.get("aggregations") or {}).get("terms") or {}  # none if no shard answered
         counts = [bucket["doc_count"] for bucket in counted.get("buckets", ())] or [0] * len(part)

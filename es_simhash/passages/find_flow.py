@@ -6,7 +6,8 @@ Lookups of passages, of a text, a document or many texts, or as a stream: the or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from es_simhash.arguments import check_items
@@ -22,21 +23,22 @@ from es_simhash.passages.found import Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Flow, Index, check_index, document_key, index_key
+from es_simhash.transport.protocol import Index, check_index, document_key, index_key
 from es_simhash.transport.retry_flow import refresh, search_texts
+from es_simhash.transport.server import Server
 
 
-def find(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[Overlaps]:
+async def find(server: Server, context: Context, index: Index, text: str, options: PassageOptions) -> Overlaps:
     """
     Return the documents of *index* that share passages with *text*.
     Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if there
     are more.
     """
     _check_text(text)
-    return (yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text)))
+    return await _look_up(server, context, index, options, lambda lookup: _with_text(server, lookup, text))
 
 
-def find_of(context: Context, index: Index, id: str, options: PassageOptions) -> Flow[Overlaps]:
+async def find_of(server: Server, context: Context, index: Index, id: str, options: PassageOptions) -> Overlaps:
     """
     Return the documents that share passages with the document *id* of *index*, without itself.
     The routing value says which document is meant, and restricts nothing. If several documents of that *id* have
@@ -44,47 +46,52 @@ def find_of(context: Context, index: Index, id: str, options: PassageOptions) ->
     """
     check_id(id)
     everywhere = replace(options, routing=None)
-    return (yield from _look_up(context, index, everywhere, lambda each: _with_document(each, id, options.routing)))
+    return await _look_up(
+        server, context, index, everywhere, lambda each: _with_document(server, each, id, options.routing)
+    )
 
 
-def find_many(
-    context: Context, index: Index, texts: Iterable[str], options: PassageOptions
-) -> Flow[list[Overlaps | Exception]]:
+async def find_many(
+    server: Server, context: Context, index: Index, texts: Iterable[str], options: PassageOptions
+) -> list[Overlaps | Exception]:
     """Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup."""
     check_index(index)
     each = check_items("texts", texts, of="strings")
-    yield from read_settings_by_index(context, index)  # what is wrong with all lookups is no answer to one
+    await read_settings_by_index(server, context, index)  # what is wrong with all lookups is no answer to one
     found: list[Overlaps | Exception] = []
     for text in each:
         try:
-            found.append((yield from find(context, index, text, options)))
+            found.append(await find(server, context, index, text, options))
         except Exception as error:  # noqa: BLE001 -- stands in its place
             found.append(error)
     return found
 
 
-def stream(context: Context, index: Index, text: str, options: PassageOptions) -> Flow[None]:
+async def stream(
+    server: Server, context: Context, index: Index, text: str, options: PassageOptions
+) -> AsyncGenerator[Sequence[Overlap], None]:
     """
     Emit all documents that share passages with *text*, as their pages are read, in no order.
     IncompleteSearchError is raised after the last one if some may be missing.
     """
     _check_text(text)
 
-    yield from _look_up(context, index, options, lambda lookup: _with_text(lookup, text), is_stream=True)
+    await _look_up(server, context, index, options, lambda lookup: _with_text(server, lookup, text), is_stream=True)
 
 
-def _look_up(
+async def _look_up(
+    server: Server,
     context: Context,
     index: Index,
     options: PassageOptions,
-    work: Callable[[Lookup], Flow[Overlaps]],
+    work: Callable[[Lookup], Awaitable[Overlaps]],
     *,
     is_stream: bool = False,
-) -> Flow[Overlaps]:
+) -> Overlaps:
     check_index(index)
 
-    def look_up(settings: IndexSettings) -> Flow[Overlaps]:
-        each = yield from read_settings_by_index(context, index)
+    async def look_up(settings: IndexSettings) -> Overlaps:
+        each = await read_settings_by_index(server, context, index)
         if not each:
             raise MappingError(
                 f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
@@ -92,18 +99,18 @@ def _look_up(
             )
         refuse_without_passages(each, "passages cannot be compared")
         lookup = Lookup(context, index, settings, each, options, is_stream=is_stream)
-        yield from _check_filled(lookup)
-        return (yield from work(lookup))
+        await _check_filled(server, lookup)
+        return await work(lookup)
 
-    return (yield from with_settings(context, index, look_up))
+    return await with_settings(server, context, index, look_up)
 
 
-def _check_filled(lookup: Lookup) -> Flow[None]:
+async def _check_filled(server: Server, lookup: Lookup) -> None:
     """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
     context, index = lookup.context, lookup.index
     lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
     if not lookup.gaps and not context.is_filled(index):
-        missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))
+        missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
         lookup.note(gaps)
         if missing:
             lookup.note([Unfilled(index_key(index), missing)])
@@ -113,15 +120,17 @@ def _check_filled(lookup: Lookup) -> Flow[None]:
         lookup.result()
 
 
-def _with_text(lookup: Lookup, text: str) -> Flow[Overlaps]:
+async def _with_text(server: Server, lookup: Lookup, text: str) -> Overlaps:
     lookup.text = text
-    yield from read_candidates(lookup)
+    async with aclosing(read_candidates(server, lookup)) as parts:
+        async for part in parts:
+            yield part
     return lookup.result()
 
 
-def _with_document(lookup: Lookup, id: str, routing: str | None) -> Flow[Overlaps]:
+async def _with_document(server: Server, lookup: Lookup, id: str, routing: str | None) -> Overlaps:
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
-    answer = yield from search_texts(lookup.index, body, lookup.fields)
+    answer = await search_texts(server, lookup.index, body, lookup.fields)
     # A copy of the document that was not read may have another text.
     check_whole(find_gaps(answer))
     hits = meant_hits(answer["hits"]["hits"], routing)
@@ -138,7 +147,7 @@ def _with_document(lookup: Lookup, id: str, routing: str | None) -> Flow[Overlap
             f"document {shorten(id)} has several texts in {shorten(lookup.index)}: name one index, or the routing"
         )
     lookup.leave_out(map(document_key, hits))
-    return (yield from _with_text(lookup, texts.pop()))
+    return await _with_text(server, lookup, texts.pop())
 
 
 def _check_text(text: str) -> None:
@@ -146,11 +155,11 @@ def _check_text(text: str) -> None:
         raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
 
 
-def check_filled(context: Context, index: Index, each: Mapping[str, IndexSettings]) -> Flow[None]:
+async def check_filled(server: Server, context: Context, index: Index, each: Mapping[str, IndexSettings]) -> None:
     """Raise an error if documents of *index* have no passages, or could not be counted."""
     refuse_without_passages(each, "texts cannot be compared")
-    yield from refresh(index)
-    missing, gaps = yield from count_documents(index, without_passages_query(context.prefix))
+    await refresh(server, index)
+    missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
     check_whole(gaps)
     unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
     unfilled += [Unfilled(index_key(index), missing)] if missing else []

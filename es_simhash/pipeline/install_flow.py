@@ -16,8 +16,9 @@ from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.source import find_differences, probe_documents
-from es_simhash.transport.protocol import Call, Flow, Index, check_index, error_text, status_of
-from es_simhash.transport.retry_flow import send_once, unless_refused
+from es_simhash.transport.protocol import Call, Index, check_index, error_text, status_of
+from es_simhash.transport.retry_flow import unless_refused
+from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import put_fields
 
 UseAs: TypeAlias = Literal["default", "final"]
@@ -54,9 +55,9 @@ class InstalledPipeline:
         return asdict(self)
 
 
-def put_pipeline(
-    context: Context, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
-) -> Flow[InstalledPipeline]:
+async def put_pipeline(
+    server: Server, context: Context, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
+) -> InstalledPipeline:
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
     Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot run
@@ -66,23 +67,23 @@ def put_pipeline(
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
     name = f"{context.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
-    resolved = yield from resolve_index(context, index)
+    resolved = await resolve_index(server, context, index)
     settings = agree(resolved, context)
     text_fields = _text_fields_of(resolved)
     pipeline = build_pipeline(
         scheme=settings.scheme, text_field=text_fields, prefix=context.prefix, value=settings.value
     )
-    yield from _probe(pipeline, settings.scheme, text_fields[0], prefix=context.prefix)
-    yield from _refuse_another(name, pipeline)
+    await _probe(server, pipeline, settings.scheme, text_fields[0], prefix=context.prefix)
+    await _refuse_another(server, name, pipeline)
     if use_as is not None:
-        yield from _refuse_others(resolved, use_as, name)
+        await _refuse_others(server, resolved, use_as, name)
     users = tuple(resolved.each) if use_as else ()
     if not dry_run:
         for index_name, each in resolved.each.items():
-            yield from _map_error(index_name, resolved.mappings[index_name], each, prefix=context.prefix)
-        yield Call("put_pipeline", {"id": name, "body": pipeline})
+            await _map_error(server, index_name, resolved.mappings[index_name], each, prefix=context.prefix)
+        await server.put_pipeline(id=name, body=pipeline)
         if users:
-            yield Call("put_settings", {"index": ",".join(users), "body": {f"index.{use_as}_pipeline": name}})
+            await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
     return InstalledPipeline(name, users, use_as, str(settings.scheme), text_fields)
 
 
@@ -100,11 +101,11 @@ def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
     return different.pop()
 
 
-def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> Flow[None]:
+async def _probe(server: Server, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:
     """Let the server compute the fingerprints of the probes, without storing anything."""
     body = {"pipeline": pipeline, "docs": probe_documents(scheme, text_field, prefix=prefix)}
     try:
-        answer = yield Call("simulate_pipeline", {"body": body})
+        answer = await server.simulate_pipeline(body=body)
     except Exception as error:
         if status_of(error) != BAD_REQUEST:
             raise
@@ -123,9 +124,9 @@ def _probe(pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, pref
         )
 
 
-def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:
+async def _refuse_another(server: Server, name: str, pipeline: Mapping[str, Any]) -> None:
     """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
-    answer = (yield from unless_refused(send_once(Call("get_pipeline", {"id": name})), NOT_FOUND)) or {}
+    answer = await unless_refused(server.get_pipeline(id=name), NOT_FOUND) or {}
     if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
         raise PipelineError(
             f"there is a pipeline {name!r} already, and it is not the one for these indices: pass another name, or "
@@ -134,10 +135,10 @@ def _refuse_another(name: str, pipeline: Mapping[str, Any]) -> Flow[None]:
         )
 
 
-def _refuse_others(resolved: Resolved, use_as: UseAs, name: str) -> Flow[None]:
+async def _refuse_others(server: Server, resolved: Resolved, use_as: UseAs, name: str) -> None:
     """Refuse to take the place of a pipeline that an index uses already."""
     setting = f"{use_as}_pipeline"
-    answer = yield Call("get_settings", {"index": ",".join(resolved.each), "name": f"index.{setting}"})
+    answer = await server.get_settings(index=",".join(resolved.each), name=f"index.{setting}")
     for index, each in sorted(answer.items()):
         found = (each["settings"].get("index") or {}).get(setting, "_none")
         if found not in ("_none", name):
@@ -149,8 +150,10 @@ def _refuse_others(resolved: Resolved, use_as: UseAs, name: str) -> Flow[None]:
             )
 
 
-def _map_error(name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> Flow[None]:
+async def _map_error(
+    server: Server, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str
+) -> None:
     """Map the field for documents without a fingerprint in an index that was made before there was one."""
     if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
         body = mapping_update(mapping, settings, prefix=prefix)
-        yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)

@@ -38,7 +38,8 @@ from es_simhash.quality.sampling_flow import SampleOptions, sample_documents, sa
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
-from es_simhash.transport.protocol import Compute, Flow, Index, check_index, index_key
+from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.transport.server import Server
 
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
@@ -344,9 +345,9 @@ class BoilerplateOptions(SampleOptions):
     min_share: float = option(0.01, _check_share)
 
 
-def read_boilerplate(context: Context, index: Index, options: BoilerplateOptions) -> Flow[Boilerplate]:
+async def read_boilerplate(server: Server, context: Context, index: Index, options: BoilerplateOptions) -> Boilerplate:
     """Return the passages that many sampled documents of *index*, which need not have our fields, share."""
-    resolved = yield from resolve_index(context, check_index(index))
+    resolved = await resolve_index(server, context, check_index(index))
     settings = scheme = None
     with suppress(MappingError):  # no fingerprints yet
         settings = agree(resolved, context)
@@ -357,8 +358,8 @@ def read_boilerplate(context: Context, index: Index, options: BoilerplateOptions
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     sources = [source_field] if source_field else []
-    hits, gaps, _ = yield from sample_texts(
-        index, options.sample, fields, resolved.mappings.values(), docvalue_fields=sources, seed=options.seed
+    hits, gaps, _ = await sample_texts(
+        server, index, options.sample, fields, resolved.mappings.values(), docvalue_fields=sources, seed=options.seed
     )
 
     def judge() -> Boilerplate:
@@ -368,7 +369,7 @@ def read_boilerplate(context: Context, index: Index, options: BoilerplateOptions
         least, share = options.min_documents, options.min_share
         return learn_boilerplate(texts, sources=names, scheme=scheme, min_documents=least, min_share=share)
 
-    found: Boilerplate = yield Compute(judge)
+    found: Boilerplate = await server.compute(judge)
     return replace(found, reasons=tuple(sentences(gaps)))
 
 
@@ -380,9 +381,9 @@ _READ = 200
 _FEWEST, _LEAST_SHARE, _SHOWN = 5, 0.5, 200
 
 
-def find_hot_templates(
-    index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
-) -> Flow[list[Finding]]:
+async def find_hot_templates(
+    server: Server, index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
+) -> list[Finding]:
     """Return for each of *findings* about hot block terms the passage that their documents share, if there is one."""
     found: list[Finding] = []
     shown: set[Any] = set()
@@ -391,25 +392,31 @@ def find_hot_templates(
             continue
         field, term = str(each.values["field"]), each.values["term"]
         values: Values = {"index": index_key(index), "field": field, "term": term}
-        answer = yield from _examine(index, settings, fields, {field: term}, "hot_template", each.severity, values)
+        answer = await _examine(server, index, settings, fields, {field: term}, "hot_template", each.severity, values)
         # The documents of one template are in a hot term of each block.
         found += [finding for finding in answer if finding.values["text"] not in shown]
         shown |= {finding.values["text"] for finding in answer}
     return found
 
 
-def find_group_template(
-    index: Index, settings: IndexSettings, fields: Sequence[str], group_field: str, largest: tuple[str, int] | None
-) -> Flow[list[Finding]]:
+async def find_group_template(
+    server: Server,
+    index: Index,
+    settings: IndexSettings,
+    fields: Sequence[str],
+    group_field: str,
+    largest: tuple[str, int] | None,
+) -> list[Finding]:
     """Return the passage that members of the *largest* group share although their contents differ, if any."""
     if largest is None or largest[1] < _SMALLEST_GROUP:
         return []
     group, documents = largest
     values: Values = {"index": index_key(index), "group": group, "documents": documents}
-    return (yield from _examine(index, settings, fields, {group_field: group}, "group_template", "warning", values))
+    return await _examine(server, index, settings, fields, {group_field: group}, "group_template", "warning", values)
 
 
-def _examine(
+async def _examine(
+    server: Server,
     index: Index,
     settings: IndexSettings,
     fields: Sequence[str],
@@ -417,11 +424,11 @@ def _examine(
     kind: FindingKind,
     severity: Severity,
     values: Values,
-) -> Flow[list[Finding]]:
+) -> list[Finding]:
     """Return a finding about the longest passage that half of the documents with *term* share, if there is one."""
     if not fields:
         return []
-    hits, _ = yield from sample_documents(index, _READ, query={"term": dict(term)}, text_fields=fields)
+    hits, _ = await sample_documents(server, index, _READ, query={"term": dict(term)}, text_fields=fields)
 
     def judge() -> list[Finding]:
         texts = [text for hit in hits if (text := text_or_none(hit, fields)) is not None]
@@ -437,5 +444,5 @@ def _examine(
         passage: Values = {"part": longest.documents or 0, "whole": learned.counted, "text": shown}
         return [Finding(severity, kind, {**values, **passage})]
 
-    found: list[Finding] = yield Compute(judge)
+    found: list[Finding] = await server.compute(judge)
     return found

@@ -21,7 +21,8 @@ from es_simhash.quality.stats_flow import count_groups
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, index_key
+from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.check_flow import check_indices
 
 # The distances, in bits, that candidates are forecast for.
@@ -34,14 +35,14 @@ _HOTTEST = 3
 Counted: TypeAlias = tuple[list[Finding], list[Gap], tuple[str, int] | None]
 
 
-def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Diagnosis]:
+async def diagnose(server: Server, context: Context, index: Index, options: SampleOptions) -> Diagnosis:
     """
     Return the faults of the fingerprints of *index*, and notes about them; write nothing.
     Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
     fifteen more.
     """
     shown = index_key(check_index(index))
-    checks = yield from check_indices(context, index)
+    checks = await check_indices(server, context, index)
     documents = sum(each.documents for each in checks)
     fingerprinted = sum(each.fingerprinted for each in checks)
     faults = [(each, fault) for each in checks for fault in each.faults]
@@ -52,21 +53,21 @@ def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Dia
     ]
     if unusable or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
-    settings = yield from read_present_settings(context, index)
+    settings = await read_present_settings(server, context, index)
     fields = options.fields(settings)
-    hits, gaps, findings = yield from _examine(context, index, settings, options, fields)
+    hits, gaps, findings = await _examine(server, context, index, settings, options, fields)
     findings += [
         Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
         for each, fault in faults
         if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
     ]
-    findings += yield from _find_missing(context, index, settings, documents - fingerprinted, fields)
-    counted = yield from _count_blocks(context, index, fingerprinted)
+    findings += await _find_missing(server, context, index, settings, documents - fingerprinted, fields)
+    counted = await _count_blocks(server, context, index, fingerprinted)
     findings += counted[0]
-    findings += yield from _examine_templates(context, index, settings, fields, counted)
-    lost = yield from _find_lost(context, index)
+    findings += await _examine_templates(server, context, index, settings, fields, counted)
+    lost = await _find_lost(server, context, index)
     findings += lost[0]
-    forecast = yield from _forecast(context, index)
+    forecast = await _forecast(server, context, index)
     ranks = {"error": 0, "warning": 1, "note": 2}
     return Diagnosis(
         shown,
@@ -79,27 +80,33 @@ def diagnose(context: Context, index: Index, options: SampleOptions) -> Flow[Dia
     )
 
 
-def find_templates(context: Context, index: Index) -> Flow[list[Finding]]:
+async def find_templates(server: Server, context: Context, index: Index) -> list[Finding]:
     """Return the template text that documents with a frequent block term, or the largest group, have in common."""
-    settings = yield from read_present_settings(context, index)
-    documents, _ = yield from count_documents(index, {"exists": {"field": Fields(context.prefix).fingerprint}})
-    counted = yield from _count_blocks(context, index, documents)
-    return (yield from _examine_templates(context, index, settings, settings.text_fields, counted))
+    settings = await read_present_settings(server, context, index)
+    documents, _ = await count_documents(server, index, {"exists": {"field": Fields(context.prefix).fingerprint}})
+    counted = await _count_blocks(server, context, index, documents)
+    return await _examine_templates(server, context, index, settings, settings.text_fields, counted)
 
 
-def _examine_templates(
-    context: Context, index: Index, settings: IndexSettings, fields: Sequence[str], counted: Counted
-) -> Flow[list[Finding]]:
-    hot = yield from find_hot_templates(index, settings, fields, counted[0])
+async def _examine_templates(
+    server: Server, context: Context, index: Index, settings: IndexSettings, fields: Sequence[str], counted: Counted
+) -> list[Finding]:
+    hot = await find_hot_templates(server, index, settings, fields, counted[0])
     group = Fields(context.prefix).group
-    return [*hot, *(yield from find_group_template(index, settings, fields, group, counted[2]))]
+    return [*hot, *await find_group_template(server, index, settings, fields, group, counted[2])]
 
 
-def _examine(
-    context: Context, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
-) -> Flow[tuple[Hits, list[Gap], list[Finding]]]:
+async def _examine(
+    server: Server,
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    options: SampleOptions,
+    fields: Sequence[str],
+) -> tuple[Hits, list[Gap], list[Finding]]:
     ours = Fields(context.prefix)
-    hits, gaps = yield from sample_documents(
+    hits, gaps = await sample_documents(
+        server,
         index,
         options.sample,
         query={"exists": {"field": ours.fingerprint}},
@@ -109,13 +116,13 @@ def _examine(
         seed=options.seed,
     )
     judge = partial(judge_sample, scheme=settings.scheme, text_fields=fields, prefix=context.prefix)
-    findings: list[Finding] = yield Compute(judge, (hits,))
+    findings: list[Finding] = await server.compute(judge, hits)
     return hits, gaps, findings
 
 
-def _find_missing(
-    context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
-) -> Flow[list[Finding]]:
+async def _find_missing(
+    server: Server, context: Context, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
+) -> list[Finding]:
     if missing <= 0:
         return []
     hits: Hits = []
@@ -123,19 +130,19 @@ def _find_missing(
     # Those with a text before those without: only these can have been forgotten.
     for texts in (fields, ()) if fields else ((),):
         query = unfilled_query(texts, context.prefix)
-        hits, _ = yield from sample_documents(index, _MISSING, query=query, text_fields=fields)
+        hits, _ = await sample_documents(server, index, _MISSING, query=query, text_fields=fields)
         if hits:
-            drawn_from, _ = yield from count_documents(index, query)
+            drawn_from, _ = await count_documents(server, index, query)
             break
     judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
-    findings: list[Finding] = yield Compute(judge, (hits, missing, drawn_from))
+    findings: list[Finding] = await server.compute(judge, hits, missing, drawn_from)
     return findings
 
 
-def _find_lost(context: Context, index: Index) -> Flow[tuple[list[Finding], tuple[str, ...]]]:
+async def _find_lost(server: Server, context: Context, index: Index) -> tuple[list[Finding], tuple[str, ...]]:
     """Return whether documents name a canonical that is not there, and why not all were counted."""
     try:
-        groups = yield from count_groups(index, Fields(context.prefix), [])
+        groups = await count_groups(server, index, Fields(context.prefix), [])
     except IncompleteSearchError as error:
         return [], error.reasons
     if not groups.without_canonical:
@@ -144,12 +151,12 @@ def _find_lost(context: Context, index: Index) -> Flow[tuple[list[Finding], tupl
     return [Finding("error", "lost_canonicals", values)], ()
 
 
-def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[Counted]:
+async def _count_blocks(server: Server, context: Context, index: Index, fingerprinted: int) -> Counted:
     """Return the findings about block terms, why not all were counted, and the largest group with its size."""
     ours = Fields(context.prefix)
     names = [ours.fingerprint, ours.group, *ours.blocks]
     aggs = {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)}
-    answer = yield Call("search", {"index": index, "body": {"size": 0, "aggs": aggs}})
+    answer = await server.search(index=index, body={"size": 0, "aggs": aggs})
     found = answer.get("aggregations") or {}
     counts = {
         field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
@@ -161,8 +168,8 @@ def _count_blocks(context: Context, index: Index, fingerprinted: int) -> Flow[Co
     return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps, groups[0] if groups else None
 
 
-def _forecast(context: Context, index: Index) -> Flow[tuple[Mapping[str, Any], ...]]:
-    stats = yield from index_stats(context, index, max(_FORECAST))
+async def _forecast(server: Server, context: Context, index: Index) -> tuple[Mapping[str, Any], ...]:
+    stats = await index_stats(server, context, index, max(_FORECAST))
     rows = []
     for distance in _FORECAST:
         best = explain_plan(distance, stats=stats, limits=context.limits(index))[0]

@@ -43,8 +43,9 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.protocol import Compute, Flow, Index, check_index
+from es_simhash.transport.protocol import Index, check_index
 from es_simhash.transport.retry_flow import search_texts
+from es_simhash.transport.server import Server
 
 
 def list_features(text: str, scheme: Scheme) -> dict[str, float]:
@@ -337,14 +338,15 @@ def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[F
     return tuple(sorted(features, key=lambda each: -max(each.first, each.second)))
 
 
-def explain_documents(
+async def explain_documents(
+    server: Server,
     context: Context,
     index: Index,
     ids: Sequence[str],
     texts: Sequence[str],
     text_field: str | Sequence[str],
     max_changes: int,
-) -> Flow[Explanation]:
+) -> Explanation:
     """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
     check_index(index)
     for each in ids:
@@ -356,16 +358,16 @@ def explain_documents(
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes, 0)
     named = check_fields("text_field", text_field, may_lack=True)
-    settings = yield from read_present_settings(context, index)
-    rules = yield from read_rules(context, index, settings, LookupOptions(), "document")
+    settings = await read_present_settings(server, context, index)
+    rules = await read_rules(server, context, index, settings, LookupOptions(), "document")
     fields = TextFields(others=named) if named else rules.text_fields
     if ids and not fields.all:
         raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
     read = []
     for each in ids:
-        read.append((yield from _read_document(context, index, each, rules, fields)))
+        read.append(await _read_document(server, context, index, each, rules, fields))
     how = partial(_explain_by, replace(rules, text_fields=fields, is_recorded_text=not named), settings, max_changes)
-    found: Explanation = yield Compute(how, ([*read, *map(_Side, given)],))
+    found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
 
 
@@ -381,11 +383,13 @@ class _Side:
         return Content(self.text) if self.hit is None else read_content(self.hit, rule, fields)
 
 
-def _read_document(context: Context, index: Index, id: str, rules: Rules, fields: TextFields) -> Flow[_Side]:
+async def _read_document(
+    server: Server, context: Context, index: Index, id: str, rules: Rules, fields: TextFields
+) -> _Side:
     """Return the document *id*; InvalidInputError if there is none, or several differ in what is compared."""
     name = Fields(context.prefix).fingerprint
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *rules.docvalue_fields]}
-    answer = yield from search_texts(index, body, fields.all)
+    answer = await search_texts(server, index, body, fields.all)
     check_whole(find_gaps(answer))
     hits = answer["hits"]["hits"]
     if not hits:

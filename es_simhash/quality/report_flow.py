@@ -32,8 +32,9 @@ from es_simhash.quality.stats_flow import StatsOptions, read_stats
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import aggregate
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, document_key
-from es_simhash.transport.retry_flow import ask, now, search_texts
+from es_simhash.transport.protocol import Index, document_key
+from es_simhash.transport.retry_flow import now, retry, search_texts
+from es_simhash.transport.server import Server
 
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
@@ -65,25 +66,25 @@ class _Groups:
     clauses: Sequence[Mapping[str, Any]]
     why: Why = field(default_factory=dict)
 
-    def read(self, stats: Stats) -> Flow[tuple[ShownGroup, ...]]:
+    async def read(self, server: Server, stats: Stats) -> tuple[ShownGroup, ...]:
         """Return the largest groups, and some with a distant member, of many sources, or over a long time."""
         if not stats.groups.largest:
             return ()
         for each in stats.groups.largest[:_LARGEST]:
             self._add(each.id, "largest", each.documents)
-        yield from self._add_farthest()
+        await self._add_farthest(server)
         if self.source_field or self.time_field:
-            yield from self._add_strange()
-        counts = {bucket["key"]: bucket["doc_count"] for bucket in (yield from self._buckets(list(self.why)))}
+            await self._add_strange(server)
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in await self._buckets(server, list(self.why))}
         shown = []
         for name in self.why:
-            shown.append((yield from self._read_group(name, counts.get(name, 0))))
+            shown.append(await self._read_group(server, name, counts.get(name, 0)))
         return tuple(each for each in shown if each.documents > 1)
 
     def _add(self, name: str, reason: Reason, number: int) -> None:
         self.why.setdefault(name, []).append(WhyShown(reason, number))
 
-    def _add_farthest(self) -> Flow[None]:
+    async def _add_farthest(self, server: Server) -> None:
         """Add groups that have a duplicate with one of the largest distances to its canonical."""
         body = {
             "size": _FARTHEST,
@@ -93,7 +94,7 @@ class _Groups:
             "_source": False,
             "track_total_hits": False,
         }
-        answer = yield from ask(Call("search", {"index": self.index, "body": body}))
+        answer = await retry(server, lambda: server.search(index=self.index, body=body))
         check_whole(find_gaps(answer, ignore=["terminated_early"]))
         found: dict[str, int] = {}
         for hit in answer["hits"]["hits"]:
@@ -104,18 +105,18 @@ class _Groups:
             if bits:
                 self._add(name, "farthest", bits)
 
-    def _add_strange(self) -> Flow[None]:
+    async def _add_strange(self, server: Server) -> None:
         """Add those of the largest groups that have the most sources, or the longest span of time."""
         names = {"terms": {"field": self.fields.group, "size": WIDEST_SEARCH}}
         is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
-        found = yield from aggregate(self.index, [*self.clauses, is_duplicate], {"names": names})
+        found = await aggregate(server, self.index, [*self.clauses, is_duplicate], {"names": names})
         largest = [bucket["key"] for bucket in found["names"]["buckets"]]
         aggs: dict[str, Any] = {}
         if self.source_field:
             aggs["sources"] = {"cardinality": {"field": self.source_field}}
         if self.time_field:
             aggs |= {"first": {"min": {"field": self.time_field}}, "last": {"max": {"field": self.time_field}}}
-        buckets = yield from self._buckets(largest, aggs=aggs, size=WIDEST_SEARCH)
+        buckets = await self._buckets(server, largest, aggs=aggs, size=WIDEST_SEARCH)
         if self.source_field:
             counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
             self._add_most("sources", counted, least=2)
@@ -128,32 +129,34 @@ class _Groups:
             if number >= least:
                 self._add(name, reason, number)
 
-    def _buckets(self, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0) -> Flow[list[Any]]:
+    async def _buckets(
+        self, server: Server, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0
+    ) -> list[Any]:
         terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
-        found = yield from aggregate(
-            self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}
+        found = await aggregate(
+            server, self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}
         )
         buckets: list[Any] = found["names"]["buckets"]
         return buckets
 
-    def _read_group(self, name: str, documents: int) -> Flow[ShownGroup]:
+    async def _read_group(self, server: Server, name: str, documents: int) -> ShownGroup:
         in_group = {"term": {self.fields.group: name}}
         is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
-        canonicals = yield from self._search({"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
-        members = yield from self._search({"bool": {"filter": [*self.clauses, in_group, is_duplicate]}}, _MEMBERS)
+        canonicals = await self._search(server, {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
+        members = await self._search(server, {"bool": {"filter": [*self.clauses, in_group, is_duplicate]}}, _MEMBERS)
         canonical, text = canonicals[0] if canonicals else (None, None)
         if text is not None:
-            members = yield Compute(_compare, (text, members, self.measure))
+            members = await server.compute(_compare, text, members, self.measure)
         return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(each for each, _ in members))
 
-    def _search(self, query: Mapping[str, Any], size: int) -> Flow[list[tuple[Member, str | None]]]:
+    async def _search(self, server: Server, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
         extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
         if self.time_field:
             extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
         sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
         body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
-        answer = yield from search_texts(self.index, body, self.texts)
+        answer = await search_texts(server, self.index, body, self.texts)
         check_whole(find_gaps(answer))
         return [self._member(hit) for hit in answer["hits"]["hits"]]
 
@@ -221,30 +224,32 @@ class ReportOptions(StatsOptions):
         StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
-def read_report(context: Context, index: Index, options: ReportOptions, *, version: str) -> Flow[IndexReport]:
+async def read_report(
+    server: Server, context: Context, index: Index, options: ReportOptions, *, version: str
+) -> IndexReport:
     """
     Return the report about *index*; *version* is that of this library.
     Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
     for each of up to 200 documents.
     """
     at = now()
-    resolved = yield from resolve_index(context, index)
+    resolved = await resolve_index(server, context, index)
     options = replace(
         options,
         source_field=countable_field(options.source_field, resolved.mappings),
         time_field=options.time_field or _recorded_time(resolved),
     )
-    stats = yield from read_stats(context, index, options)
-    diagnosis = yield from diagnose(context, index, SampleOptions(sample=options.sample, seed=options.seed))
-    settings = yield from read_present_settings(context, index)
+    stats = await read_stats(server, context, index, options)
+    diagnosis = await diagnose(server, context, index, SampleOptions(sample=options.sample, seed=options.seed))
+    settings = await read_present_settings(server, context, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
     clauses = tuple(check_filter(options.filter))
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
     measure, fields = recorded.after(settings.scheme), Fields(context.prefix)
     shown = _Groups(index, fields, texts, measure, options.source_field, options.time_field, clauses)
-    groups = yield from shown.read(stats)
-    presets = yield from _sample_presets(context, index, settings, options.seed, clauses)
+    groups = await shown.read(server, stats)
+    presets = await _sample_presets(server, context, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
 
 
@@ -259,25 +264,30 @@ def _recorded_time(resolved: Resolved) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _sample_presets(
-    context: Context, index: Index, settings: IndexSettings, seed: int, clauses: Sequence[Mapping[str, Any]]
-) -> Flow[tuple[PresetSample, ...]]:
+async def _sample_presets(
+    server: Server,
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    seed: int,
+    clauses: Sequence[Mapping[str, Any]],
+) -> tuple[PresetSample, ...]:
     """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
     fields = settings.text_fields
     if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
         return ()
     query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(context.prefix).fingerprint}}]}}
-    hits, gaps = yield from sample_documents(index, LOOKUPS, query=query, text_fields=fields, seed=seed)
+    hits, gaps = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
     check_whole(gaps)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:
         return ()
     farthest = max(each.max_distance for each in PRESETS.values())
-    pairs, missing = yield from read_real_pairs(
-        context, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
+    pairs, missing = await read_real_pairs(
+        server, context, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
     )
     if missing:
         raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
     drawn = min(len(sampled), LOOKUPS)
-    found: tuple[PresetSample, ...] = yield Compute(lambda: sample_presets(pairs, drawn, seed=seed))
+    found: tuple[PresetSample, ...] = await server.compute(lambda: sample_presets(pairs, drawn, seed=seed))
     return found

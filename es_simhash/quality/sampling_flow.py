@@ -24,8 +24,9 @@ from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_L
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Compute, Flow, Index, Key
+from es_simhash.transport.protocol import Index, Key
 from es_simhash.transport.retry_flow import search_texts
+from es_simhash.transport.server import Server
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -76,7 +77,8 @@ class SampleOptions:
         return found
 
 
-def sample_documents(
+async def sample_documents(
+    server: Server,
     index: Index,
     size: int,
     *,
@@ -85,19 +87,28 @@ def sample_documents(
     source: Sequence[str] = (),
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
-) -> Flow[tuple[Hits, list[Gap]]]:
+) -> tuple[Hits, list[Gap]]:
     """
     Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
     The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
     match, or if the ``max_result_window`` of the index is smaller than *size*.
     """
-    hits, gaps, _ = yield from _draw_hits(
-        index, size, lambda _: True, query, text_fields, source=source, docvalue_fields=docvalue_fields, seed=seed
+    hits, gaps, _ = await _draw_hits(
+        server,
+        index,
+        size,
+        lambda _: True,
+        query,
+        text_fields,
+        source=source,
+        docvalue_fields=docvalue_fields,
+        seed=seed,
     )
     return hits, gaps
 
 
-def sample_texts(
+async def sample_texts(
+    server: Server,
     index: Index,
     size: int,
     text_fields: Sequence[str],
@@ -105,13 +116,14 @@ def sample_texts(
     *,
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
-) -> Flow[tuple[Hits, list[Gap], float]]:
+) -> tuple[Hits, list[Gap], float]:
     """
     Return :func:`sample_documents` of those with a text, and the share of the documents drawn that have one.
     Documents are drawn until there are *size* texts: no query knows an empty text, or the texts that *mappings* hide.
     """
     query = {"bool": {"filter": exist_clauses(text_fields, mappings)}}
-    hits, gaps, drawn = yield from _draw_hits(
+    hits, gaps, drawn = await _draw_hits(
+        server,
         index,
         size,
         lambda hit: bool(text_or_none(hit, text_fields)),
@@ -123,7 +135,8 @@ def sample_texts(
     return hits, gaps, len(hits) / drawn if drawn else 0.0
 
 
-def _draw_hits(
+async def _draw_hits(
+    server: Server,
     index: Index,
     size: int,
     is_wanted: Callable[[Mapping[str, Any]], bool],
@@ -133,7 +146,7 @@ def _draw_hits(
     source: Sequence[str] = (),
     docvalue_fields: Sequence[str] = (),
     seed: int,
-) -> Flow[tuple[Hits, list[Gap], int]]:
+) -> tuple[Hits, list[Gap], int]:
     """Return up to *size* random hits that are wanted, what stood in the way, and how many were drawn for them."""
     drawn = 0
     hits: list[Mapping[str, Any]] = []
@@ -155,7 +168,7 @@ def _draw_hits(
             "docvalue_fields": list(docvalue_fields),
         }
         try:
-            answer = yield from search_texts(index, body, text_fields, source=source)
+            answer = await search_texts(server, index, body, text_fields, source=source)
         except Exception as error:
             if not is_window_refused(error):
                 raise
@@ -195,7 +208,8 @@ class _Pair:
     weight: float
 
 
-def read_real_pairs(
+async def read_real_pairs(
+    server: Server,
     context: Context,
     index: Index,
     sampled: Sequence[tuple[Key, str]],
@@ -204,7 +218,7 @@ def read_real_pairs(
     max_distance: int,
     seed: int,
     clauses: Sequence[Mapping[str, Any]] = (),
-) -> Flow[tuple[RealPairs, tuple[str, ...]]]:
+) -> tuple[RealPairs, tuple[str, ...]]:
     """
     Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
     A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
@@ -216,22 +230,22 @@ def read_real_pairs(
     chance = Random(seed)
     asked = sampled[:LOOKUPS]
     texts = [text for _, text in asked]
-    values = yield Compute(lambda: list(fingerprints(texts, scheme=settings.scheme)))
+    values = await server.compute(lambda: list(fingerprints(texts, scheme=settings.scheme)))
     pairs: list[_Pair] = []
     reasons: dict[str, None] = {}
     options = LookupOptions(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
     done = near = largest = 0
     while done < len(asked) and near <= MOST_NEAR:
         part = values[done : done + (_TOGETHER if done and largest <= _MANY else 1)]
-        for answer in (yield from find_many(context, index, None, part, options)):
+        for answer in await find_many(server, context, index, None, part, options):
             if isinstance(answer, Exception):
                 raise answer
             reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(done, asked[done][0], answer, chance)
             done, near, largest = done + 1, near + len(answer), max(largest, len(answer))
-    found = yield from fetch_texts(index, list({each.near_dup.key: None for each in pairs}), settings.text_fields)
+    found = await fetch_texts(server, index, list({each.near_dup.key: None for each in pairs}), settings.text_fields)
     known = [each for each in pairs if each.near_dup.key in found.texts]
-    compared: RealPairs = yield Compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
+    compared: RealPairs = await server.compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
     return compared, tuple(reasons)
 
 

@@ -19,8 +19,9 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Call, Compute, Flow, Index, check_index, index_key
-from es_simhash.transport.retry_flow import ask
+from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.transport.retry_flow import retry
+from es_simhash.transport.server import Server
 
 Basis = Literal["measured", "modelled", "exact"]
 
@@ -382,22 +383,22 @@ class SizeOptions:
         return replace(size, figures=tuple(figures), measured=measured)
 
 
-def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size]:
+async def read_size(server: Server, context: Context, index: Index, options: SizeOptions) -> Size:
     """
     Return the real size of *index*, and what it takes; it need not have the fields of this library.
     Cost: four requests, and one for the mapping where no distance is given. Raises InvalidInputError if no shard
     answers, IncompleteSearchError if some documents were not counted.
     """
     check_index(index)
-    answer = yield from ask(Call("index_stats", {"index": index, "metric": "docs,store,segments", "level": "shards"}))
+    answer = await retry(server, lambda: server.index_stats(index=index, metric="docs,store,segments", level="shards"))
     shards = [copies for each in (answer.get("indices") or {}).values() for copies in each["shards"].values()]
     primaries = [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
     if not primaries:
         raise InvalidInputError(f"index {index_key(index)} has no shard that answers: check the name")
     has_fingerprint = {"exists": {"field": Fields(context.prefix).fingerprint}}
-    fingerprinted, gaps = yield from count_documents(index, has_fingerprint)
+    fingerprinted, gaps = await count_documents(server, index, has_fingerprint)
     check_whole(gaps)
-    stats = (yield from index_stats(context, index, again=True)) if fingerprinted else None
+    stats = await index_stats(server, context, index, again=True) if fingerprinted else None
     measured = IndexSize(
         index_key(index),
         _sum(primaries, "docs", "count"),
@@ -409,10 +410,10 @@ def read_size(context: Context, index: Index, options: SizeOptions) -> Flow[Size
         1.0 if stats is None else stats.density,
     )
     if options.max_distance is None:
-        each = (yield from resolve_index(context, index)).each.values()
+        each = (await resolve_index(server, context, index)).each.values()
         recorded = max((own.max_distance for own in each if own.max_distance is not None), default=None)
         options = replace(options, max_distance=recorded)
-    size: Size = yield Compute(options.apply, (measured,))
+    size: Size = await server.compute(options.apply, measured)
     return size
 
 

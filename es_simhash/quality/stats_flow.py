@@ -26,8 +26,9 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many
-from es_simhash.transport.protocol import Flow, Index, check_index, index_key
+from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry_flow import search_texts
+from es_simhash.transport.server import Server
 
 PAGE = 10_000
 """Groups a request."""
@@ -36,7 +37,9 @@ LARGEST = 10
 """Groups that are named, largest first."""
 
 
-def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[GroupCounts]:
+async def count_groups(
+    server: Server, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]
+) -> GroupCounts:
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
     Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, each
@@ -49,8 +52,8 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     sizes: Counter[int] = Counter()
     largest: list[tuple[int, str]] = []
     without = several = lost = 0
-    while page := (yield from reader.read()):
-        found = yield from _count(index, canonicals, fields.group, [name for name, _ in page])
+    while page := await reader.read(server):
+        found = await _count(server, index, canonicals, fields.group, [name for name, _ in page])
         without += sum(not found.get(name) for name, _ in page)
         lost += sum(bucket["doc_count"] for name, bucket in page if not found.get(name))
         several += sum(found.get(name, 0) > 1 for name, _ in page)
@@ -66,18 +69,18 @@ def count_groups(index: Index, fields: Fields, clauses: Sequence[Mapping[str, An
     )
 
 
-def _count(
-    index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
-) -> Flow[dict[str, int]]:
+async def _count(
+    server: Server, index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
+) -> dict[str, int]:
     terms = {"terms": {"field": field, "size": len(names)}}
     try:
-        found = yield from aggregate(index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
+        found = await aggregate(server, index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
     except Exception as error:
         if len(names) == 1 or not has_too_many(error):
             raise
         half = len(names) // 2
-        first = yield from _count(index, clauses, field, names[:half])
-        return first | (yield from _count(index, clauses, field, names[half:]))
+        first = await _count(server, index, clauses, field, names[:half])
+        return first | await _count(server, index, clauses, field, names[half:])
     return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
 
 
@@ -100,14 +103,14 @@ _MOST_OUTSIDE = 0.02
 Years = Mapping[int, Count]
 
 
-def count_over_time(
-    index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
-) -> Flow[TimeCounts]:
+async def count_over_time(
+    server: Server, index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
+) -> TimeCounts:
     """Return the documents by the date in *field*, in at most about 100 intervals; costs three searches."""
     counted = {"duplicates": {"filter": duplicates}}
     without = {"filter": {"bool": {"must_not": [{"exists": {"field": field}}]}}, "aggs": counted}
     years = {"date_histogram": _histogram(field, "year"), "aggs": counted}
-    found = yield from aggregate(index, clauses, {"years": years, "without": without})
+    found = await aggregate(server, index, clauses, {"years": years, "without": without})
     missing = _count_bucket(found["without"])
     by_year: Years = {bucket["key"]: _count_bucket(bucket) for bucket in found["years"]["buckets"]}
     if not by_year:
@@ -116,10 +119,12 @@ def count_over_time(
     end = next((start for start in by_year if start > last), None)
     bounds = {"gte": first, "format": "epoch_millis"} | ({} if end is None else {"lt": end})
     inside = [*clauses, {"range": {field: bounds}}]
-    edges = yield from aggregate(index, inside, {"first": {"min": {"field": field}}, "last": {"max": {"field": field}}})
+    edges = await aggregate(
+        server, index, inside, {"first": {"min": {"field": field}}, "last": {"max": {"field": field}}}
+    )
     interval = _interval((edges["last"]["value"] or 0) - (edges["first"]["value"] or 0))
     parts = {"date_histogram": _histogram(field, interval), "aggs": counted}
-    found = yield from aggregate(index, inside, {"parts": parts})
+    found = await aggregate(server, index, inside, {"parts": parts})
     return TimeCounts(
         field,
         interval,
@@ -201,7 +206,7 @@ class StatsOptions:
                 )
 
 
-def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[Stats]:
+async def read_stats(server: Server, context: Context, index: Index, options: StatsOptions) -> Stats:
     """
     Return the numbers of *index*.
     Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
@@ -209,7 +214,7 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
     of them only. Raises MappingError if the grouping of the index is changed meanwhile.
     """
     check_index(index)
-    resolved = yield from _resolve(context, index)
+    resolved = await _resolve(server, context, index)
     settings = agree(resolved, context)
     options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     # Where the mappings may not be read, the server decides whether documents can be counted by these fields.
@@ -219,21 +224,21 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     fields = Fields(context.prefix)
     clauses = check_filter(options.filter)
-    stats = yield from _count_documents(index, fields, clauses)
+    stats = await _count_documents(server, index, fields, clauses)
     groups = GroupCounts()
     if stats.duplicates:
-        groups = yield from count_groups(index, fields, clauses)
+        groups = await count_groups(server, index, fields, clauses)
         if options.text_field:
-            groups = yield from _read_canonicals(index, fields, groups, options.text_field)
+            groups = await _read_canonicals(server, index, fields, groups, options.text_field)
     duplicates = {"exists": {"field": fields.duplicate_of}}
     time = sources = None
     if options.time_field:
-        time = yield from count_over_time(index, options.time_field, clauses, duplicates)
+        time = await count_over_time(server, index, options.time_field, clauses, duplicates)
     if options.source_field:
         # Of indices on other clusters the mapping is not known.
         has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
-        sources = yield from _count_sources(index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
-    now = yield from _resolve(context, index)
+        sources = await _count_sources(server, index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
+    now = await _resolve(server, context, index)
     grouping = _groupings(resolved)
     if _groupings(now) != grouping:
         raise MappingError("the grouping of the index was changed while its documents were counted: run it again")
@@ -241,8 +246,8 @@ def read_stats(context: Context, index: Index, options: StatsOptions) -> Flow[St
     return replace(stats, groups=groups, time=time, sources=sources, scheme=scheme, grouping=grouping)
 
 
-def _resolve(context: Context, index: Index) -> Flow[Resolved]:
-    resolved = yield from resolve_index(context, index)
+async def _resolve(server: Server, context: Context, index: Index) -> Resolved:
+    resolved = await resolve_index(server, context, index)
     refuse_regrouping(resolved.each)
     return resolved
 
@@ -261,7 +266,7 @@ def _is_keyword(resolved: Resolved, field: str) -> bool:
     return bool(nodes) and all(node.get("type") == "keyword" and "normalizer" not in node for node in nodes)
 
 
-def _count_documents(index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Flow[Stats]:
+async def _count_documents(server: Server, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Stats:
     has_fingerprint = {"exists": {"field": fields.fingerprint}}
     has_group = {"exists": {"field": fields.group}}
     aggs = {
@@ -271,20 +276,21 @@ def _count_documents(index: Index, fields: Fields, clauses: Sequence[Mapping[str
         "duplicates": {"filter": {"exists": {"field": fields.duplicate_of}}},
         "distances": {"terms": {"field": fields.distance, "size": _DISTANCES}},
     }
-    found = yield from aggregate(index, clauses, aggs)
+    found = await aggregate(server, index, clauses, aggs)
     counts = {name: found[name]["doc_count"] for name in aggs if name != "distances"}
     distances = {int(bucket["key"]): bucket["doc_count"] for bucket in found["distances"]["buckets"]}
     return Stats(index_key(index), **counts, distances=dict(sorted(distances.items())))
 
 
-def _count_sources(
+async def _count_sources(
+    server: Server,
     index: Index,
     field: str,
     clauses: Sequence[Mapping[str, Any]],
     duplicates: Mapping[str, Any],
     *,
     has_ranges: bool,
-) -> Flow[SourceCounts]:
+) -> SourceCounts:
     aggs = {"duplicates": {"filter": duplicates}}
     reader = BucketReader(index, clauses, field, page=PAGE, aggs=aggs, has_missing=True, has_ranges=has_ranges)
     most: list[tuple[str, Count]] = []
@@ -295,7 +301,7 @@ def _count_sources(
         name, count = source
         return -count.duplicates, -count.documents, name
 
-    while page := (yield from reader.read()):
+    while page := await reader.read(server):
         counted = [(key, _count_bucket(each)) for key, each in page]
         without += sum((count for key, count in counted if key is None), Count())
         named = [(str(key), count) for key, count in counted if key is not None]
@@ -307,13 +313,15 @@ def _count_sources(
     return SourceCounts(field, dict(most), others, number, without)
 
 
-def _read_canonicals(index: Index, fields: Fields, groups: GroupCounts, text_field: str) -> Flow[GroupCounts]:
+async def _read_canonicals(
+    server: Server, index: Index, fields: Fields, groups: GroupCounts, text_field: str
+) -> GroupCounts:
     names = [each.id for each in groups.largest]
     in_group, is_duplicate = {"terms": {fields.group: names}}, {"exists": {"field": fields.duplicate_of}}
     query = {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}
     # Several indices may have a document of the same id, but hardly a hundred of them.
     body = {"size": _CANONICALS, "query": query, "docvalue_fields": [fields.group]}
-    answer = yield from search_texts(index, body, [text_field])
+    answer = await search_texts(server, index, body, [text_field])
     check_whole(find_gaps(answer))
     texts: dict[str, str] = {}
     for hit in answer["hits"]["hits"]:

@@ -39,16 +39,14 @@ from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import (
-    Compute,
-    Flow,
     Index,
     Key,
     Progress,
-    Tell,
     check_index,
     document_key,
     index_key,
 )
+from es_simhash.transport.server import Server
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""
@@ -390,7 +388,7 @@ class TuneOptions(SampleOptions):
         return [get_scheme(each) for each in tuple(check_items("schemes", self.schemes, of="schemes")) or _SCHEMES]
 
 
-def tune(context: Context, index: Index, options: TuneOptions) -> Flow[Tuning]:
+async def tune(server: Server, context: Context, index: Index, options: TuneOptions) -> Tuning:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
     The index does not need the fields of this library; without them, the caller must name the text field. An index that
@@ -399,16 +397,16 @@ def tune(context: Context, index: Index, options: TuneOptions) -> Flow[Tuning]:
     compared = options.compared()
     name = index_key(check_index(index))
     settings = None
-    mappings = (yield from resolve_index(context, index)).mappings
+    mappings = (await resolve_index(server, context, index)).mappings
     with suppress(MappingError):  # an index without our fields
-        settings = yield from read_present_settings(context, index)
+        settings = await read_present_settings(server, context, index)
     for each, mapping in mappings.items():
         check_texts(each, mapping, options.fields(None))
     fields = options.named_fields(index, settings)
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
-    drawn = yield from _draw(index, options, fields, mappings.values())
-    known = (yield from index_stats(context, index)) if settings else None
+    drawn = await _draw(server, index, options, fields, mappings.values())
+    known = await index_stats(server, context, index) if settings else None
     # Without our fields, as if it had random ones.
     stats = known or IndexStats(max(1, drawn.documents))
     stats = replace(stats, documents=max(drawn.documents, stats.documents))
@@ -416,17 +414,17 @@ def tune(context: Context, index: Index, options: TuneOptions) -> Flow[Tuning]:
     pairs_of: tuple[Scheme, RealPairs] | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
         farthest = max(DISTANCES)
-        real, missing = yield from read_real_pairs(
-            context, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
+        real, missing = await read_real_pairs(
+            server, context, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
         if len(drawn.sampled) > real.looked_up:
             near = f"the documents near {real.looked_up} of the sample"
             notes.append(f"the precision of {settings.scheme} is that of {near}")
-    yield Tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = yield Compute(_measure, (name, drawn, chosen, stats, notes, options.seed, pairs_of))
-    yield Tell(Progress(len(chosen), len(chosen), "measuring schemes"))
+    server.tell(Progress(0, len(chosen), "measuring schemes"))
+    found: Tuning = await server.compute(_measure, name, drawn, chosen, stats, notes, options.seed, pairs_of)
+    server.tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, reasons=tuple(reasons))
 
 
@@ -439,21 +437,21 @@ class _Drawn(NamedTuple):
     notes: Sequence[str]
 
 
-def _draw(
-    index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
-) -> Flow[_Drawn]:
+async def _draw(
+    server: Server, index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
+) -> _Drawn:
     """Draw documents with text, or raise InvalidInputError if there is none."""
     sample = options.sample
-    hits, gaps, share = yield from sample_texts(index, sample, fields, mappings, seed=options.seed)
+    hits, gaps, share = await sample_texts(server, index, sample, fields, mappings, seed=options.seed)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
-    yield Tell(Progress(len(sampled), sample, "sampling texts"))
+    server.tell(Progress(len(sampled), sample, "sampling texts"))
     if not sampled:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
     query = {"bool": {"filter": exist_clauses(fields, mappings)}}
-    documents, uncounted = yield from count_documents(index, query)
+    documents, uncounted = await count_documents(server, index, query)
     documents = round(documents * share)
     reasons, number = sentences([*gaps, *uncounted]), len(sampled)
     notes = []

@@ -46,7 +46,7 @@ canonical, or creates its duplicate again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -72,18 +72,14 @@ from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, Duplicate
 from es_simhash.removal.regroup_flow import OnRegrouped, regroup
 from es_simhash.removal.tags_flow import untag_removed
 from es_simhash.transport.protocol import (
-    Call,
-    Compute,
-    Emit,
-    Flow,
     Key,
     Progress,
-    Tell,
     noting,
     status_of,
     were,
 )
-from es_simhash.transport.retry_flow import ask, now, refresh
+from es_simhash.transport.retry_flow import now, refresh, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
 
@@ -91,7 +87,8 @@ from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
 ROUNDS = 6
 
 
-def apply_removal(
+async def apply_removal(
+    server: Server,
     path: FilePath,
     archive: FilePath,
     *,
@@ -102,7 +99,7 @@ def apply_removal(
     dry_run: bool = False,
     decisions: FilePath | None = None,
     sha256: str | None = None,
-) -> Flow[bool]:
+) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
     With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
@@ -118,21 +115,21 @@ def apply_removal(
     check_output("archive", archive)
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    plan: Plan = yield Compute(_read_plan, (path, decisions, sha256, max_share))
-    yield Compute(refuse_archive_name, (archive, path))
+    plan: Plan = await server.compute(_read_plan, path, decisions, sha256, max_share)
+    await server.compute(refuse_archive_name, archive, path)
     is_done = True
     names = sorted(plan.header.index_uuids)
-    uuids = yield from read_uuids(names)
+    uuids = await read_uuids(server, names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
-    mappings = (yield from _read_mappings(standing, dry_run=dry_run)) if standing else {}
-    created = yield from _read_created(standing)
-    view = yield from _standing_view(plan.header, standing)
+    mappings = await _read_mappings(server, standing, dry_run=dry_run) if standing else {}
+    created = await _read_created(server, standing)
+    view = await _standing_view(server, plan.header, standing)
     if dry_run:
-        return (yield from _judge_all(plan, archive, view, standing, sizes))
-    with (yield Compute(ArchiveWriter, (archive, plan.sha256))) as writer:
+        return await _judge_all(server, plan, archive, view, standing, sizes)
+    with await server.compute(ArchiveWriter, archive, plan.sha256) as writer:
         writer.refuse_unapproved(plan.approved)
         if standing:
-            yield from _check_guards(plan, writer, view, standing, sizes)
+            await _check_guards(server, plan, writer, view, standing, sizes)
         batches = plan.batches(sizes.removed)
         done = 0
         gone: set[str] = set()
@@ -140,8 +137,8 @@ def apply_removal(
         deleted = 0
         batch = _Batch(plan, writer, view, created)
         with noting(lambda: _note(deleted + batch.gone, archive)):
-            while lines := (yield Compute(next, (batches, ()))):
-                records = yield from batch.carry_out(lines)
+            while lines := await server.compute(next, batches, ()):
+                records = await batch.carry_out(server, lines)
                 last, batch = batch, _Batch(plan, writer, view, created)
                 deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
@@ -150,20 +147,20 @@ def apply_removal(
                     gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
                     gone |= {record.canonical} if record.kind == "canonical_missing" else set()
                     restored |= {record.id} if record.action == "restored" else set()
-                    yield Emit(record)
+                    yield [record]
                 last.refuse_hindered()
                 done += len(lines)
-                yield Tell(Progress(done, plan.header.count, "removing documents"))
+                server.tell(Progress(done, plan.header.count, "removing documents"))
             if standing:
-                yield from refresh(standing)
+                await refresh(server, standing)
             if context is not None and standing and (gone or restored):
                 prefix = plan.header.prefix
                 if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
-                    for record in (yield from untag_removed(view, taggable, sorted(gone), prefix=prefix)):
+                    for record in await untag_removed(server, view, taggable, sorted(gone), prefix=prefix):
                         is_done = is_done and record.is_done
-                        yield Emit(record)
+                        yield [record]
                 own = replace(context, prefix=prefix)
-                settled = yield from regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+                settled = await regroup(server, own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
                 is_done = is_done and settled
     return is_done
 
@@ -173,13 +170,13 @@ def _note(gone: int, archive: FilePath) -> str:
     return were(gone, "deleted") + kept
 
 
-def _read_mappings(standing: Sequence[str], *, dry_run: bool) -> Flow[dict[str, Mapping[str, Any]]]:
+async def _read_mappings(server: Server, standing: Sequence[str], *, dry_run: bool) -> dict[str, Mapping[str, Any]]:
     """Return the mappings of the indices that are there; refuse those whose documents cannot be read whole."""
-    answer = yield Call("get_mapping", {"index": standing})
+    answer = await server.get_mapping(index=standing)
     mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
-    yield from refuse_updates(standing, mappings)
+    await refuse_updates(server, standing, mappings)
     if not dry_run:
-        yield from refuse_masked(standing)
+        await refuse_masked(server, standing)
     return mappings
 
 
@@ -191,38 +188,38 @@ def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, m
     return replace(plan, header=replace(plan.header, guards=replace(plan.header.guards, max_share=share)))
 
 
-def _judge_all(
-    plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
-) -> Flow[bool]:
+async def _judge_all(
+    server: Server, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
+) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """Emit what would become of each line that no earlier run carried out; return whether a repeat says the same."""
-    held: ArchivedKeys = yield Compute(ArchivedKeys, (archive, plan.sha256))
+    held: ArchivedKeys = await server.compute(ArchivedKeys, archive, plan.sha256)
     held.refuse_unapproved(plan.approved)
     if standing:
-        yield from _check_guards(plan, held, view, standing, sizes)
+        await _check_guards(server, plan, held, view, standing, sizes)
     is_done, done, batches = True, 0, plan.batches(sizes.removed)
-    while lines := (yield Compute(next, (batches, ()))):
-        for _, record in sorted((yield from _judge(plan, lines, held, view)).items()):
+    while lines := await server.compute(next, batches, ()):
+        for _, record in sorted((await _judge(server, plan, lines, held, view)).items()):
             is_done = is_done and record.kind not in AGAIN
-            yield Emit(record)
+            yield [record]
         done += len(lines)
-        yield Tell(Progress(done, plan.header.count, "comparing documents"))
+        server.tell(Progress(done, plan.header.count, "comparing documents"))
     return is_done
 
 
-def _read_created(names: Sequence[str]) -> Flow[dict[str, str]]:
+async def _read_created(server: Server, names: Sequence[str]) -> dict[str, str]:
     """Return the ``creation_date`` of each index."""
     if not names:
         return {}
-    found = yield from ask(Call("get_settings", {"index": names, "name": "index.creation_date"}))
+    found = await retry(server, lambda: server.get_settings(index=names, name="index.creation_date"))
     return {name: str(each["settings"]["index"]["creation_date"]) for name, each in found.items()}
 
 
-def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str]]:
+async def _standing_view(server: Server, header: PlanHeader, standing: Sequence[str]) -> list[str]:
     """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
     view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
     if other := [name for name in view if name not in standing] if standing else []:
         try:
-            yield from ask(Call("get_mapping", {"index": ",".join(view)}))
+            await retry(server, lambda: server.get_mapping(index=",".join(view)))
         except Exception as error:
             if status_of(error) != 404:
                 raise
@@ -232,46 +229,46 @@ def _standing_view(header: PlanHeader, standing: Sequence[str]) -> Flow[list[str
     return view
 
 
-def _check_guards(
-    plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
-) -> Flow[None]:
+async def _check_guards(
+    server: Server, plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+) -> None:
     """Refuse the plan if what could go now is too large a share of the documents that are there now."""
     guards = plan.header.guards
-    yield from refresh(names)  # what an earlier run has deleted is not among the documents any more
+    await refresh(server, names)  # what an earlier run has deleted is not among the documents any more
     planned = {value: share.removals for value, share in guards.values.items()}
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
-    present = yield from count_shares(view, names, guards, planned)
+    present = await count_shares(server, view, names, guards, planned)
     if present.find_excess(len(plan)):
-        left, by_value = yield from _count_left(plan, held, view, sizes)
+        left, by_value = await _count_left(server, plan, held, view, sizes)
         shares = {value: Share(by_value[value], share.documents) for value, share in present.values.items()}
         refuse_excess(replace(present, values=shares).find_excess(left))
 
 
-def _count_left(
-    plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
-) -> Flow[tuple[int, Counter[str]]]:
+async def _count_left(
+    server: Server, plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
+) -> tuple[int, Counter[str]]:
     """
     Return of how many lines the documents would go now, and how many of these have each protected value.
     A document that cannot be read now may be one. Cost: that of a dry run.
     """
     left, by_value = 0, Counter[str]()
     batches = plan.batches(sizes.removed)
-    while lines := (yield Compute(next, (batches, ()))):
-        for number, record in (yield from _judge(plan, lines, held, view)).items():
+    while lines := await server.compute(next, batches, ()):
+        for number, record in (await _judge(server, plan, lines, held, view)).items():
             if record.action == "would delete" or record.kind in AGAIN:
                 left += 1
                 by_value.update(lines[number].protected or ())
     return left, by_value
 
 
-def _judge(
-    plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
-) -> Flow[dict[int, DuplicateResult]]:
+async def _judge(
+    server: Server, plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
+) -> dict[int, DuplicateResult]:
     """Return what would become of each of *lines* that no earlier run carried out, by number."""
     records: dict[int, DuplicateResult] = {}
-    found = yield from read_present(plan, dict(enumerate(lines)), records, with_source=False)
+    found = await read_present(server, plan, dict(enumerate(lines)), records, with_source=False)
     _, to_delete = judge_present(plan, found, held, records)
-    to_delete, unsure = yield from match_present(plan, view, found, to_delete, records)
+    to_delete, unsure = await match_present(server, plan, view, found, to_delete, records)
     return records | {each: DuplicateResult.of(lines[each], "would delete") for each in (*to_delete, *unsure)}
 
 
@@ -303,26 +300,26 @@ class _Batch:
         if self._hindrance is not None:
             raise self._hindrance
 
-    def carry_out(self, lines: Sequence[PlannedRemoval]) -> Flow[list[DuplicateResult]]:
+    async def carry_out(self, server: Server, lines: Sequence[PlannedRemoval]) -> list[DuplicateResult]:
         """Return the record of each line, in order."""
         waiting = dict(enumerate(lines))
         for _ in range(ROUNDS):
             if waiting:
-                waiting = yield from self._attempt(waiting)
+                waiting = await self._attempt(server, waiting)
         for number, each in waiting.items():
             self._records[number] = DuplicateResult.of(each, "kept", "conflict")
-        yield from self._check(lines)
+        await self._check(server, lines)
         return [self._records[number] for number in range(len(lines))]
 
-    def _attempt(self, lines: Mapping[int, PlannedRemoval]) -> Flow[dict[int, PlannedRemoval]]:
+    async def _attempt(self, server: Server, lines: Mapping[int, PlannedRemoval]) -> dict[int, PlannedRemoval]:
         """Read, archive and delete; return the lines whose documents were written meanwhile."""
-        found = yield from read_present(self._plan, lines, self._records, with_source=True)
+        found = await read_present(server, self._plan, lines, self._records, with_source=True)
         before, to_delete = judge_present(self._plan, found, self._writer, self._records)
         self._before += before
-        to_delete, unsure = yield from match_present(self._plan, self._view, found, to_delete, self._records)
+        to_delete, unsure = await match_present(server, self._plan, self._view, found, to_delete, self._records)
         keys = {number: lines[number].document.key for number in to_delete}
-        yield from self._archive([lines[number] for number in to_delete], found.items)
-        yield from delete_documents({key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
+        await self._archive(server, [lines[number] for number in to_delete], found.items)
+        await delete_documents(server, {key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
         for number, key in keys.items():
             deletion = self._deletions[key]
             if deletion.refusal is not None:
@@ -331,12 +328,12 @@ class _Batch:
                 self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
             elif not deletion.is_deleted:
                 unsure.append(number)
-        yield from self._note_kept(found)
+        await self._note_kept(server, found)
         return {number: lines[number] for number in unsure}
 
-    def _archive(self, lines: Sequence[PlannedRemoval], items: Items) -> Flow[None]:
+    async def _archive(self, server: Server, lines: Sequence[PlannedRemoval], items: Items) -> None:
         """Put the documents into the archive, except those that are there as they are now."""
-        at, plan = (yield Compute(now)), self._plan
+        at, plan = await server.compute(now), self._plan
         archived = {
             key: Archived(
                 *key,
@@ -363,29 +360,29 @@ class _Batch:
             fresh[0] = replace(fresh[0], together=names)
         if fresh and plan.header.has_view:
             fresh[0] = replace(fresh[0], view=plan.header.view)
-        yield Compute(self._writer.append, (fresh,))
+        await server.compute(self._writer.append, fresh)
         # As an earlier run archived it, and now it is deleted, perhaps once more: the history says when.
         again = [key for key in held if key in first_now or not self._writer.may_have_deleted(key)]
-        yield from self._note("archived", again)
+        await self._note(server, "archived", again)
 
-    def _note_kept(self, found: Present) -> Flow[None]:
+    async def _note_kept(self, server: Server, found: Present) -> None:
         """Note which archived documents are there: when one is missing later, another program deleted it."""
         keys = [each.document.key for each in found.lines.values()]
         there = [key for key in keys if found.items[key].get("found") and self._writer.may_have_deleted(key)]
         gone = {key for key, each in self._deletions.items() if each.is_deleted}
-        yield from self._note("kept", [key for key in there if key not in gone])
+        await self._note(server, "kept", [key for key in there if key not in gone])
 
-    def _note(self, state: Literal["kept", "archived"], keys: Sequence[Key]) -> Flow[None]:
+    async def _note(self, server: Server, state: Literal["kept", "archived"], keys: Sequence[Key]) -> None:
         if keys:
-            yield Compute(self._writer.note, (state, keys, (yield Compute(now))))
+            await server.compute(self._writer.note, state, keys, await server.compute(now))
 
-    def _check(self, lines: Sequence[PlannedRemoval]) -> Flow[None]:
+    async def _check(self, server: Server, lines: Sequence[PlannedRemoval]) -> None:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
         is_now = {key for key, each in self._deletions.items() if each.is_deleted}
         gone = [*self._before, *(n for n, each in enumerate(lines) if each.document.key in is_now)]
         canonicals = [lines[number].canonical for number in gone]
-        items = yield from read_planned(canonicals)
-        decided_by = yield from read_decisive(self._plan.header, canonicals, items)
+        items = await read_planned(server, canonicals)
+        decided_by = await read_decisive(server, self._plan.header, canonicals, items)
         lost: dict[int, DuplicateKind] = {}
         for number in gone:
             each = lines[number]
@@ -402,8 +399,8 @@ class _Batch:
                 self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
         keys = {number: lines[number].document.key for number in lost}
         missing = list(set(keys.values()) - self._archived.keys())
-        texts = {**(yield Compute(self._writer.find, (missing,))), **self._archived}
-        outcomes = yield from put_back([texts[key] for key in keys.values()])
+        texts = {**await server.compute(self._writer.find, missing), **self._archived}
+        outcomes = await put_back(server, [texts[key] for key in keys.values()])
         self._hindrance = self._hindrance or find_hindrance(outcomes)
         came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
@@ -413,4 +410,4 @@ class _Batch:
             else:
                 self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))
         self._restored = len(came_back)
-        yield from self._note("kept", came_back)
+        await self._note(server, "kept", came_back)

@@ -8,7 +8,7 @@ documents that share one; the caller reads and compares again the texts that a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import CONTAINED_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Compute, Flow, Index, Progress, Tell
+from es_simhash.transport.protocol import Index, Progress
+from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 PAGE = 2_000
 BATCH = 500
 
-Judge = Callable[[Sequence[Candidate]], Flow[list[int | str]]]
+Judge = Callable[[Sequence[Candidate]], Awaitable[list[int | str]]]
 """
 Compares the present texts of documents; returns of each the number of its line in the plan, or why it has none.
 ``decided`` and ``filtered``: the document stays, whatever contains it. Any other reason is about the pair alone.
@@ -52,9 +53,17 @@ class Found:
     left_out: Counter[str]
 
 
-def find_contained(
-    context: Context, index: Index, resolved: Resolved, grouping: Grouping, bound: float, judge: Judge, *, common: int
-) -> Flow[Found]:
+async def find_contained(
+    server: Server,
+    context: Context,
+    index: Index,
+    resolved: Resolved,
+    grouping: Grouping,
+    bound: float,
+    judge: Judge,
+    *,
+    common: int,
+) -> Found:
     """
     Return the documents of *index* of which another one, which stays, contains at least the share *bound*.
     Cost: all ids and terms of passages are read, then one search for every 500 documents that share a term with
@@ -63,25 +72,25 @@ def find_contained(
     """
     from es_simhash.passages.contained import SharedTerms  # noqa: PLC0415 -- loads numpy
 
-    yield from check_filled(context, index, resolved.each)
+    await check_filled(server, context, index, resolved.each)
     shared = SharedTerms(common=common)
-    table = yield from _read_terms(context, index, resolved, grouping, shared)
-    places: list[int] = yield Compute(_with_pairs, (table, shared))
+    table = await _read_terms(server, context, index, resolved, grouping, shared)
+    places: list[int] = await server.compute(_with_pairs, table, shared)
     text_fields = resolved.text_fields
-    texts = yield from read_texts(index, table, places, text_fields, CONTAINED_SHINGLES)
-    rule: AddsNothing = yield Compute(_find_pairs, (table, shared, texts, bound))
-    found = len((yield Compute(rule.decide)))
-    lines = yield from _judge_all(rule, table, judge)
-    gone: dict[int, int] = yield Compute(rule.decide)
+    texts = await read_texts(server, index, table, places, text_fields, CONTAINED_SHINGLES)
+    rule: AddsNothing = await server.compute(_find_pairs, table, shared, texts, bound)
+    found = len(await server.compute(rule.decide))
+    lines = await _judge_all(server, rule, table, judge)
+    gone: dict[int, int] = await server.compute(rule.decide)
     left_out = rule.left_out()
     left_out["unreadable"] += texts.unread
-    left_out["common"] += yield Compute(_count_staying, (shared, gone))
+    left_out["common"] += await server.compute(_count_staying, shared, gone)
     return Found([lines[pair] for pair in gone.items()], found, +left_out)
 
 
-def _read_terms(
-    context: Context, index: Index, resolved: Resolved, grouping: Grouping, shared: SharedTerms
-) -> Flow[Table]:
+async def _read_terms(
+    server: Server, context: Context, index: Index, resolved: Resolved, grouping: Grouping, shared: SharedTerms
+) -> Table:
     """Add the terms of all documents to *shared*, and return the documents, in the same order."""
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
@@ -95,15 +104,15 @@ def _read_terms(
         table.add(hits)
         shared.add([read_values(hit.get("_source") or {}, fields.passages) for hit in hits])
 
-    def take(hits: Hits) -> Flow[bool]:
-        yield Compute(add, (hits,))
-        yield Tell(Progress(len(table), None, "reading passages"))
+    async def take(hits: Hits) -> bool:
+        await server.compute(add, hits)
+        server.tell(Progress(len(table), None, "reading passages"))
         return False
 
     body = table.search_body()
     exists: list[dict[str, Any]] = [{"exists": {"field": name}} for name in (fields.fingerprint, fields.passages)]
     body |= {"query": {"bool": {"filter": exists}}, "_source": [*(body["_source"] or ()), fields.passages]}
-    check_whole((yield from read_pages(index, body, take, page=PAGE)))
+    check_whole(await read_pages(server, index, body, take, page=PAGE))
     return table
 
 
@@ -139,16 +148,16 @@ def _find_pairs(table: Table, shared: SharedTerms, texts: Texts, bound: float) -
     return AddsNothing(contained, containers, shares, ranks)
 
 
-def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple[int, int], int]]:
+async def _judge_all(server: Server, rule: AddsNothing, table: Table, judge: Judge) -> dict[tuple[int, int], int]:
     """Let the pairs be judged that the rule rests on, until all of them are; return the lines of those confirmed."""
     lines: dict[tuple[int, int], int] = {}
-    while pairs := (yield Compute(rule.unjudged)):
+    while pairs := await server.compute(rule.unjudged):
         # Those of one container stand together, so that it is read once.
         pairs.sort(key=lambda pair: pair[1])
         for begin in range(0, len(pairs), BATCH):
             part = pairs[begin : begin + BATCH]
             rows = [(table.row(document), table.row(container)) for document, container in part]
-            results = yield from judge([(a, b, hamming_distance(a.fingerprint, b.fingerprint)) for a, b in rows])
+            results = await judge([(a, b, hamming_distance(a.fingerprint, b.fingerprint)) for a, b in rows])
             for pair, result in zip(part, results, strict=True):
                 if isinstance(result, int):
                     lines[pair] = result
@@ -157,7 +166,7 @@ def _judge_all(rule: AddsNothing, table: Table, judge: Judge) -> Flow[dict[tuple
                     rule.keep(pair[0], result)
                 else:
                     rule.refute(pair, result)
-            yield Tell(Progress(min(begin + BATCH, len(pairs)), len(pairs), "comparing texts"))
+            server.tell(Progress(min(begin + BATCH, len(pairs)), len(pairs), "comparing texts"))
     return lines
 
 

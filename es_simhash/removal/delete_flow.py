@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.errors import IncompleteSearchError, shorten
 from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
-from es_simhash.transport.protocol import Call, Flow, Key, status_of
-from es_simhash.transport.retry_flow import Patience, ask, is_passing
+from es_simhash.transport.protocol import Key, status_of
+from es_simhash.transport.retry_flow import Patience, is_passing, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk, send_surely
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
@@ -33,7 +35,9 @@ class Deletion:
     refusal: Refusal | None = None
 
 
-def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[dict[Key, Mapping[str, Any]]]:
+async def read_documents(
+    server: Server, keys: Sequence[Key], *, source: Sequence[Key] = ()
+) -> dict[Key, Mapping[str, Any]]:
     """
     Return the multi-get item of each document as it is now, whether a search can see it or not.
     A document that the server cannot read now is asked for up to nine times; its last item has the error. *source*:
@@ -46,27 +50,27 @@ def read_documents(keys: Sequence[Key], *, source: Sequence[Key] = ()) -> Flow[d
     while waiting:
         # A document that says that its _source is wanted gets none of the vectors in it.
         docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
-        answer = yield from ask(Call("mget", {"body": {"docs": docs}}, raw_source=bool(wanted)))
+        answer = await retry(server, partial(server.mget, body={"docs": docs}, raw_source=bool(wanted)))
         found |= zip(waiting, answer["docs"], strict=True)
         waiting = [key for key in waiting if is_unreadable(found[key])]
         if patience.is_spent:
             break
         if waiting:
-            yield patience.wait()
+            await patience.wait(server)
     return found
 
 
-def read_planned(
-    documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
-) -> Flow[dict[Key, Mapping[str, Any]]]:
+async def read_planned(
+    server: Server, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
+) -> dict[Key, Mapping[str, Any]]:
     """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
-    items = yield from read_documents([each.key for each in documents], source=source)
+    items = await read_documents(server, [each.key for each in documents], source=source)
     has_source = set(source)
     written = [each.key for each in documents if each.key not in has_source and is_written(each, items[each.key])]
-    return items | (yield from read_documents(written, source=written))
+    return items | await read_documents(server, written, source=written)
 
 
-def delete_documents(versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> Flow[None]:
+async def delete_documents(server: Server, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:
     """
     Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
     Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
@@ -75,41 +79,41 @@ def delete_documents(versions: Mapping[Key, Version], done: dict[Key, Deletion])
     waiting = list(versions)
     patience = Patience()
     while waiting:
-        failure, outcomes = yield from _send({key: versions[key] for key in waiting})
+        failure, outcomes = await _send(server, {key: versions[key] for key in waiting})
         unsure = {}
         for key, outcome in zip(waiting, outcomes, strict=True):
             if outcome is not None and outcome.is_done:
                 done[key] = Deletion(is_deleted=True)
             else:
                 unsure[key] = outcome
-        waiting = yield from _judge(unsure, versions, done)
+        waiting = await _judge(server, unsure, versions, done)
         if waiting and patience.is_spent:
             if failure is not None:
                 raise failure
             break
         if waiting:
-            yield patience.wait()
+            await patience.wait(server)
 
 
-def _send(versions: Mapping[Key, Version]) -> Flow[tuple[Exception | None, Sequence[Outcome | None]]]:
+async def _send(server: Server, versions: Mapping[Key, Version]) -> tuple[Exception | None, Sequence[Outcome | None]]:
     """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
     try:
         headers = [
             key.header() | {"if_seq_no": number, "if_primary_term": term} for key, (number, term) in versions.items()
         ]
-        return None, (yield from send_bulk([Operation("delete", header) for header in headers]))
+        return None, await send_bulk(server, [Operation("delete", header) for header in headers])
     except Exception as error:
         if status_of(error) is not None and not is_passing(error):
             raise
         return error, [None] * len(versions)
 
 
-def _judge(
-    unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
-) -> Flow[list[Key]]:
+async def _judge(
+    server: Server, unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
+) -> list[Key]:
     """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
     again = []
-    items = yield from read_documents(list(unsure))
+    items = await read_documents(server, list(unsure))
     for key, outcome in unsure.items():
         item = items[key]
         if is_unreadable(item):
@@ -135,26 +139,30 @@ _BACKING = "targeting backing indices is disallowed"
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def put_back(documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None) -> Flow[list[Outcome]]:
+async def put_back(
+    server: Server, documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None
+) -> list[Outcome]:
     """
     Create *documents*, and return the outcome of each; status 409 if a document has its id.
     *indices*: the index to write to, by the name of the index that the document was removed from; by default the same.
     Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
     """
     targets = dict(indices or {})
-    outcomes = yield from _create(documents, targets)
+    outcomes = await _create(server, documents, targets)
     refused = [n for n, each in enumerate(outcomes) if each.error is not None and _BACKING in str(each.error)]
     if refused:
-        targets |= yield from find_streams()
-        again = yield from _create([documents[n] for n in refused], targets)
+        targets |= await find_streams(server)
+        again = await _create(server, [documents[n] for n in refused], targets)
         for n, outcome in zip(refused, again, strict=True):
             outcomes[n] = outcome
     return outcomes
 
 
-def _create(documents: Sequence[Archived], targets: Mapping[str, str]) -> Flow[list[Outcome]]:
+async def _create(server: Server, documents: Sequence[Archived], targets: Mapping[str, str]) -> list[Outcome]:
     # A document whose answer was lost is a conflict now.
-    return send_surely([_create_operation(each, targets.get(each.index, each.index)) for each in documents])
+    return await send_surely(
+        server, [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
+    )
 
 
 def _create_operation(archived: Archived, index: str) -> Operation:
@@ -165,7 +173,7 @@ def _create_operation(archived: Archived, index: str) -> Operation:
     return Operation("create", header, source)
 
 
-def find_streams() -> Flow[dict[str, str]]:
+async def find_streams(server: Server) -> dict[str, str]:
     """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
-    answer = yield from ask(Call("get_data_stream", {"name": "*"}))
+    answer = await retry(server, lambda: server.get_data_stream(name="*"))
     return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

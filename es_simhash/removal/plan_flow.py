@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
@@ -26,7 +27,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.contained_flow import Found, find_contained
 from es_simhash.removal.decisions import read_kept
 from es_simhash.removal.may_delete import (
@@ -44,19 +45,16 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
-    Call,
-    Compute,
-    Flow,
     Index,
     Key,
     Progress,
-    Tell,
     document_key,
     index_key,
     local_names,
     status_of,
 )
-from es_simhash.transport.retry_flow import Patience, ask, now
+from es_simhash.transport.retry_flow import Patience, now, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
@@ -87,10 +85,9 @@ class RemovalSizes:
 SIZES = RemovalSizes()
 
 
-@reads_primaries
-def plan_removal(
-    context: Context, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
-) -> Flow[RemovalPlan]:
+async def plan_removal(
+    server: Server, context: Context, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+) -> RemovalPlan:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
     Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
@@ -99,12 +96,13 @@ def plan_removal(
     index was replaced meanwhile; then no file is written.
     """
     check_output("path", path)
-    kept = yield Compute(read_kept, (options.decisions,))
-    resolved = yield from resolve_index(context, index)
+    server = await reading_primaries(server, index)
+    kept = await server.compute(read_kept, options.decisions)
+    resolved = await resolve_index(server, context, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    grouping = yield from settle_grouping(context, resolved, options.grouping, record=False, may_differ=True)
-    yield from refuse_updates(index, resolved.mappings)  # nor could what is deleted be written again
+    grouping = await settle_grouping(server, context, resolved, options.grouping, record=False, may_differ=True)
+    await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     if kept and not any(key.index in resolved.each for key in kept):
         about = ", ".join(sorted({key.index for key in kept}))
@@ -115,33 +113,33 @@ def plan_removal(
     comparer = _comparer(context, resolved, options, grouping)
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
-    uuids = yield from read_uuids(names)
-    with (yield Compute(PlanWriter, (path,))) as writer:
+    uuids = await read_uuids(server, names)
+    with await server.compute(PlanWriter, path) as writer:
         planning = _Planning(resolved, options, comparer, writer, kept)
         if options.contained is None:
-            _, groups = yield from read_groups(context, index, resolved, grouping)
-            found = yield from planning.add_all(groups)
+            _, groups = await read_groups(server, context, index, resolved, grouping)
+            found = await planning.add_all(server, groups)
         else:
-            found = yield from find_contained(
-                context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
+            found = await find_contained(
+                server, context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
             )
-        order = yield Compute(writer.order, (options.limit, found.lines))
+        order = await server.compute(writer.order, options.limit, found.lines)
         guards = Guards(options.max_share, options.protect)
-        guards = yield from count_shares(index, names, guards, planning.removals_by_value(order))
-        lacking = yield from count_lacking(
-            index, resolved.each, context.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
+        guards = await count_shares(server, index, names, guards, planning.removals_by_value(order))
+        lacking = await count_lacking(
+            server, index, resolved.each, context.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
         )
-        if (yield from read_uuids(names)) != uuids:
+        if await read_uuids(server, names) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)
         # Date math means other indices tomorrow.
         view = () if "<" in index_key(index) else tuple(local_names(index))
-        at = yield Compute(now)
+        at = await server.compute(now)
         decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
         filters = tuple(check_filter(options.filter))
         known = (uuids, context.prefix, recorded, len(order), guards, at, view, decided_by, filters)
         header = PlanHeader(*known, found.left_out["decided"] or None)
-        sha256 = yield Compute(writer.finish, (header, order))
+        sha256 = await server.compute(writer.finish, header, order)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
     excess, unmet = tuple(header.excess), len(kept) - found.left_out["decided"]
@@ -229,36 +227,36 @@ class _Planning:
         self._values: list[tuple[str, ...]] = []
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def add_all(self, groups: Groups) -> Flow[Found]:
-        places = yield Compute(_by_canonical, (groups,))
+    async def add_all(self, server: Server, groups: Groups) -> Found:
+        places = await server.compute(_by_canonical, groups)
         lines: list[int] = []
         left_out: Counter[str] = Counter()
         for begin in range(0, len(places), BATCH):
-            results = yield from self.add(list(candidates(groups, places[begin : begin + BATCH])))
+            results = await self.add(server, list(candidates(groups, places[begin : begin + BATCH])))
             lines += [each for each in results if isinstance(each, int)]
             left_out.update(each for each in results if isinstance(each, str))
-            yield Tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
+            server.tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
         return Found(lines, len(places), left_out)
 
     def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
         """Return how many of the lines *order* have each value of the protected field."""
         return Counter(value for number in order for value in self._values[number])
 
-    def add(self, candidates: Sequence[Candidate]) -> Flow[list[int | str]]:
+    async def add(self, server: Server, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
         stay = {each[0].key: "decided" for each in candidates if each[0].key in self._kept}
         shown = [each for each in candidates if each[0].key not in stay]
         if shown and (self._options.filter is not None or self._options.protect is not None):
-            values = yield from self._search([document for document, _, _ in shown])
+            values = await self._search(server, [document for document, _, _ in shown])
             hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
             stay |= {each[0].key: hidden for each in shown if each[0].key not in values}
             shown = [each for each in shown if each[0].key in values]
         results: Iterator[int | str] = iter(())
         if shown:
-            items = yield from self._read(shown)
-            judged = yield Compute(self._comparer.compare, (shown, items))
-            results = iter((yield Compute(self._write, (judged, values))))
+            items = await self._read(server, shown)
+            judged = await server.compute(self._comparer.compare, shown, items)
+            results = iter(await server.compute(self._write, judged, values))
         return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
 
     def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
@@ -279,7 +277,7 @@ class _Planning:
             self._values.append(self._known.setdefault(own, own))
         return results
 
-    def _search(self, rows: Sequence[Row]) -> Flow[dict[Key, tuple[str, ...]]]:
+    async def _search(self, server: Server, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
         """Return those of *rows* that match the filter, with their values of the protected field."""
         found: dict[Key, tuple[str, ...]] = {}
         field = self._options.protect
@@ -298,14 +296,14 @@ class _Planning:
         if field is not None:
             body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
         names = sorted({each.index for each in rows})
-        check_whole((yield from read_each(names, body, note, page=PAGE)))
+        check_whole(await read_each(server, names, body, note, page=PAGE))
         return found
 
-    def _read(self, candidates: Sequence[Candidate]) -> Flow[dict[Key, Mapping[str, Any]]]:
+    async def _read(self, server: Server, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
         fields = self._comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
-        answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+        answer = await retry(server, lambda: server.mget(body={"docs": docs}))
         return dict(zip(keys, answer["docs"], strict=True))
 
 
@@ -325,12 +323,12 @@ def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
         yield groups.table.row(place), canonical, int(groups.distance[place])
 
 
-def read_uuids(names: Sequence[str]) -> Flow[dict[str, str]]:
+async def read_uuids(server: Server, names: Sequence[str]) -> dict[str, str]:
     """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
     found: dict[str, str] = {}
     for name in names:
         try:
-            answer = yield from ask(Call("get_settings", {"index": name, "name": "index.uuid"}))
+            answer = await retry(server, partial(server.get_settings, index=name, name="index.uuid"))
         except Exception as error:
             if status_of(error) != 404:
                 raise
@@ -356,27 +354,31 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
             )
 
 
-def count_shares(index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]) -> Flow[Guards]:
+async def count_shares(
+    server: Server, index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]
+) -> Guards:
     """
     Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
-    documents, gaps = yield from count_documents(index, query, patience=Patience())
+    documents, gaps = await count_documents(server, index, query, patience=Patience())
     check_whole(gaps)
     shares: dict[str, Share] = {}
     if guards.protect is not None:
         lost = sorted(removals)
         for part in (lost[begin : begin + VALUES] for begin in range(0, len(lost), VALUES)):
-            counts = yield from _count_values(index, query, guards.protect, part)
+            counts = await _count_values(server, index, query, guards.protect, part)
             shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
     return Guards(guards.max_share, guards.protect, documents, shares)
 
 
-def _count_values(index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]) -> Flow[dict[str, int]]:
+async def _count_values(
+    server: Server, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
+) -> dict[str, int]:
     terms = {"field": field, "include": list(values), "size": len(values)}
     body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}
-    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    answer = await retry(server, lambda: server.search(index=index, body=body))
     # OpenSearch reports that it counted without looking at documents.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}

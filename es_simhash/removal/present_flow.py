@@ -18,8 +18,9 @@ from es_simhash.removal.plan_flow import decisive_fields, read_uuids, used_field
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Flow, Index, Key, document_key
-from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.protocol import Index, Key, document_key
+from es_simhash.transport.retry_flow import refresh, retry
+from es_simhash.transport.server import Server
 
 Items = Mapping[Key, Mapping[str, Any]]
 PAGE = 1_000
@@ -38,11 +39,16 @@ class Present:
     decided_by: Mapping[str, Decisive]
 
 
-def read_present(
-    plan: Plan, lines: Mapping[int, PlannedRemoval], records: dict[int, DuplicateResult], *, with_source: bool
-) -> Flow[Present]:
+async def read_present(
+    server: Server,
+    plan: Plan,
+    lines: Mapping[int, PlannedRemoval],
+    records: dict[int, DuplicateResult],
+    *,
+    with_source: bool,
+) -> Present:
     """Read the documents of the lines whose indices are those of the plan; note the other lines."""
-    uuids = yield from read_uuids(sorted({name for each in lines.values() for name in _indices(each)}))
+    uuids = await read_uuids(server, sorted({name for each in lines.values() for name in _indices(each)}))
     fitting: dict[int, PlannedRemoval] = {}
     for number, each in lines.items():
         if all(uuids.get(name) == plan.header.index_uuids.get(name) for name in _indices(each)):
@@ -51,13 +57,13 @@ def read_present(
             records[number] = DuplicateResult.of(each, "kept", "index_replaced")
     goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
     source = [each.key for each in goes] if with_source else []
-    items = yield from read_planned([*goes, *stays], source=source)
-    return Present(fitting, items, (yield from read_decisive(plan.header, [*goes, *stays], items)))
+    items = await read_planned(server, [*goes, *stays], source=source)
+    return Present(fitting, items, await read_decisive(server, plan.header, [*goes, *stays], items))
 
 
-def read_decisive(
-    header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
-) -> Flow[dict[str, Decisive]]:
+async def read_decisive(
+    server: Server, header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
+) -> dict[str, Decisive]:
     """
     Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
     It is what was planned, and the fields that are copied to these by now. The mapping must be read after *items*: what
@@ -66,7 +72,7 @@ def read_decisive(
     names = sorted({each.index for each in documents if items is None or is_written(each, items[each.key])})
     if not names:
         return {}
-    mappings = yield from ask(Call("get_mapping", {"index": names, "ignore_unavailable": True}))
+    mappings = await retry(server, lambda: server.get_mapping(index=names, ignore_unavailable=True))
     used = used_fields(header.grouping, header.guards.protect)
     return {
         name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)
@@ -96,9 +102,14 @@ def judge_present(
     return before, to_delete
 
 
-def match_present(
-    plan: Plan, view: Sequence[str], found: Present, numbers: Sequence[int], records: dict[int, DuplicateResult]
-) -> Flow[tuple[list[int], list[int]]]:
+async def match_present(
+    server: Server,
+    plan: Plan,
+    view: Sequence[str],
+    found: Present,
+    numbers: Sequence[int],
+    records: dict[int, DuplicateResult],
+) -> tuple[list[int], list[int]]:
     """
     Note the lines that the names of the plan do not show any more, or whose documents the filter does not match: of
     these, only one that was written since the plan. Return the other lines, and those of which a search has not shown
@@ -110,9 +121,9 @@ def match_present(
     in_view = {each.key for pair in pairs for each in pair} if plan.header.has_view else set()
     filtered = written & {each.document.key for each in lines} if plan.header.filter else set()
     if written and (in_view or filtered):
-        yield from refresh(view)
-    shown = (yield from _search(view, in_view, ())) if in_view else {}
-    matched = (yield from _search(view, filtered, plan.header.filter)) if filtered else {}
+        await refresh(server, view)
+    shown = await _search(server, view, in_view, ()) if in_view else {}
+    matched = await _search(server, view, filtered, plan.header.filter) if filtered else {}
     fitting, unsure = [], []
     for number, each in zip(numbers, lines, strict=True):
         key, canonical = each.document.key, each.canonical.key
@@ -128,7 +139,9 @@ def match_present(
     return fitting, unsure
 
 
-def _search(index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]) -> Flow[dict[Key, Version]]:
+async def _search(
+    server: Server, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
+) -> dict[Key, Version]:
     """Return the versions of those documents that *index* shows, and that match *clauses*."""
     found: dict[Key, Version] = {}
 
@@ -138,7 +151,7 @@ def _search(index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, 
     ids = sorted({key.id for key in keys})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
     body = {"query": query, "_source": False, "seq_no_primary_term": True}
-    check_whole((yield from reading_primaries(index, read_each(index, body, note, page=PAGE))))
+    check_whole(await index, read_each(await reading_primaries(server, index), index, body, note, page=PAGE))
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError, MappingError
@@ -21,11 +22,12 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
-from es_simhash.transport.protocol import Call, Flow, status_of
-from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.protocol import status_of
+from es_simhash.transport.retry_flow import refresh, retry
+from es_simhash.transport.server import Server
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """What is called with the names of indices that were grouped together, and what was done there."""
@@ -69,7 +71,7 @@ class Regroup:
             name = self._same[name]
         return name
 
-    def carry_out(self, report: OnRegrouped | None) -> Flow[None]:
+    async def carry_out(self, server: Server, report: OnRegrouped | None) -> None:
         """Make the groups right; what could not be written is reported, or else a warning."""
         scopes = dict(self._by_view)
         for name, ids in self._ids.items():
@@ -77,10 +79,11 @@ class Regroup:
             joined = tuple(sorted(each for each in self._same if self._first(each) == first))
             scopes[joined] = scopes.get(joined, set()) | ids
         for names, ids in scopes.items():
-            yield from regroup(self._context, names, ids, few=self._few, report=report)
+            await regroup(server, self._context, names, ids, few=self._few, report=report)
 
 
-def regroup(
+async def regroup(
+    server: Server,
     context: Context,
     names: Sequence[str],
     ids: Collection[str],
@@ -88,7 +91,7 @@ def regroup(
     gone: AbstractSet[str] = frozenset(),
     few: int,
     report: OnRegrouped | None = None,
-) -> Flow[bool]:
+) -> bool:
     """
     Correct the groups that *ids* (came back) and *gone* (removed) may have changed.
     Returns whether a repeat can do no more. Indices that record the same grouping are grouped together; those that
@@ -97,9 +100,9 @@ def regroup(
     judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
-    for scope, grouping in (yield from _find_scopes(context, names)):
+    for scope, grouping in await _find_scopes(server, context, names):
         try:
-            done = yield from _regroup_scope(context, scope, grouping, ids, gone, few)
+            done = await _regroup_scope(server, context, scope, grouping, ids, gone, few)
         except (MappingError, InvalidInputError) as error:
             warnings.warn(f"the groups of {', '.join(scope)} are not right yet: {error}", stacklevel=2)
             is_done = False
@@ -114,16 +117,16 @@ def regroup(
     return is_done
 
 
-def _find_scopes(context: Context, names: Sequence[str]) -> Flow[list[tuple[list[str], Grouping]]]:
+async def _find_scopes(server: Server, context: Context, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:
     """Return the names under which documents of one grouping are searched, and the grouping; each only once."""
     try:
-        resolved = yield from resolve_index(context, names)
+        resolved = await resolve_index(server, context, names)
     except Exception as error:
         if status_of(error) != 404:
             raise
-        there = yield from _existing(names)
+        there = await _existing(server, names)
         if there and len(there) < len(names):
-            return (yield from _find_scopes(context, there))
+            return await _find_scopes(server, context, there)
         warnings.warn(
             f"the groups were left as they are, because {', '.join(names)} does not exist any more: run reconcile over "
             "the indices that are grouped together",
@@ -134,7 +137,7 @@ def _find_scopes(context: Context, names: Sequence[str]) -> Flow[list[tuple[list
     found = set(groupings.values())
     if len(found) == 1:
         return [(list(names), each) for each in found if each is not None]
-    hidden = yield from narrowed(names)
+    hidden = await narrowed(server, names)
     scopes: dict[Grouping, list[str]] = {}
     for name, grouping in groupings.items():
         if grouping is None:
@@ -150,11 +153,11 @@ def _find_scopes(context: Context, names: Sequence[str]) -> Flow[list[tuple[list
     return [(each, grouping) for grouping, each in scopes.items()]
 
 
-def _existing(names: Sequence[str]) -> Flow[list[str]]:
+async def _existing(server: Server, names: Sequence[str]) -> list[str]:
     there = []
     for name in names:
         try:
-            yield from ask(Call("get_mapping", {"index": name}))
+            await retry(server, partial(server.get_mapping, index=name))
         except Exception as error:
             if status_of(error) != 404:
                 raise
@@ -163,45 +166,51 @@ def _existing(names: Sequence[str]) -> Flow[list[str]]:
     return there
 
 
-@reads_primaries
-def _regroup_scope(
-    context: Context, names: list[str], grouping: Grouping, ids: Collection[str], gone: AbstractSet[str], few: int
-) -> Flow[Reconciled | None]:
+async def _regroup_scope(
+    server: Server,
+    context: Context,
+    names: list[str],
+    grouping: Grouping,
+    ids: Collection[str],
+    gone: AbstractSet[str],
+    few: int,
+) -> Reconciled | None:
     """Make the groups of *names* right, and return what was done; ``None`` where nothing had to be looked at."""
     fields = Fields(context.prefix)
-    yield from refresh(names)
+    server = await reading_primaries(server, names)
+    await refresh(server, names)
     # Another index may have a document with the id of one that was removed: its members are judged all the same.
-    lost = set((yield from lost_canonicals(names, fields, doubted=gone)))
+    lost = set(await lost_canonicals(server, names, fields, doubted=gone))
     ids = {*ids, *(lost & gone)}
-    leave = yield from _left_alone(names, sorted(lost - gone), fields)
+    leave = await _left_alone(server, names, sorted(lost - gone), fields)
     lost -= leave
     # A group that hung together by a removed document may fall apart; nothing that is there says so.
     is_all = (bool(gone) and grouping.rule == "connected") or len(ids | lost) > few
     total: Reconciled | None = None
     changed = 0
     for _ in range(ROUNDS if ids or lost or is_all else 0):
-        total = yield from reconcile(context, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
+        total = await reconcile(server, context, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
-        if total.failures or not total.changed or leave.issuperset((yield from lost_canonicals(names, fields))):
+        if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names, fields)):
             total = replace(total, changed=changed)
             break
     else:
         total = total and replace(total, changed=changed, is_settled=False)
     if gone:
-        yield from _warn_of_hidden(names, gone, fields)
+        await _warn_of_hidden(server, names, gone, fields)
     return total
 
 
-def _left_alone(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[frozenset[str]]:
+async def _left_alone(server: Server, names: Sequence[str], lost: Sequence[str], fields: Fields) -> frozenset[str]:
     """Return the canonicals among *lost* whose members stay as they are, because these are elsewhere; warn of them."""
-    elsewhere = yield from _find_elsewhere(names, lost, fields)
+    elsewhere = await _find_elsewhere(server, names, lost, fields)
     if not elsewhere and elsewhere is not None:
         return frozenset()
     indices = sorted({index for found in (elsewhere or {}).values() for index in found})
     where = f"in {', '.join(indices)}" if indices else "elsewhere, or may be"
     whole = set(indices)
     for name in names if indices else ():
-        whole.update((yield from narrowed([name])) or [name])
+        whole.update(await narrowed(server, [name]) or [name])
     together = f" ({','.join(sorted(whole))})" if whole else ""
     warnings.warn(
         f"documents of {', '.join(names)} were left as they are, because they are duplicates of documents {where}: run "
@@ -211,7 +220,9 @@ def _left_alone(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Fl
     return frozenset(lost if elsewhere is None else elsewhere)
 
 
-def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -> Flow[dict[str, set[str]] | None]:
+async def _find_elsewhere(
+    server: Server, names: Sequence[str], lost: Sequence[str], fields: Fields
+) -> dict[str, set[str]] | None:
     """
     Return which of the groups *lost* have a canonical elsewhere, each with its indices.
     It must have the distance that a member records: another index may have a group of that name by chance.
@@ -221,7 +232,7 @@ def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -
     shown = [fields.duplicate_of, fields.fingerprint, fields.distance]
     for begin in range(0, len(lost), IDS):
         part = list(lost[begin : begin + IDS])
-        canonicals = yield from _search("*", canonicals_body(part, fields))
+        canonicals = await _search(server, "*", canonicals_body(part, fields))
         if not canonicals:
             if canonicals is None:
                 return None
@@ -237,7 +248,7 @@ def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -
                     said.add((canonical, digits, int(distance)))
 
         body = {"query": query, "docvalue_fields": shown, "_source": False}
-        if (yield from read_each(names, body, note, page=HITS)):
+        if await read_each(server, names, body, note, page=HITS):
             return None
         for hit in canonicals:
             bits = from_hex(hit["fields"][fields.fingerprint][0])
@@ -248,10 +259,10 @@ def _find_elsewhere(names: Sequence[str], lost: Sequence[str], fields: Fields) -
     return found
 
 
-def _search(index: Any, body: Mapping[str, Any]) -> Flow[list[dict[str, Any]] | None]:
+async def _search(server: Server, index: Any, body: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return all hits; ``None`` where shards do not answer, there are too many, or rights lack."""
     try:
-        answer = yield from ask(Call("search", {"index": index, "body": {**body, "size": HITS}}))
+        answer = await retry(server, lambda: server.search(index=index, body={**body, "size": HITS}))
     except Exception as error:
         if status_of(error) is None:
             raise
@@ -260,11 +271,11 @@ def _search(index: Any, body: Mapping[str, Any]) -> Flow[list[dict[str, Any]] | 
     return None if find_gaps(answer) or len(hits) >= HITS else hits
 
 
-def _warn_of_hidden(names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> Flow[None]:
+async def _warn_of_hidden(server: Server, names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> None:
     """Say it where documents that an alias hides are duplicates of documents that were removed."""
-    hidden = yield from narrowed(names)
+    hidden = await narrowed(server, names)
     try:
-        lost = (yield from lost_canonicals(hidden, fields)) if hidden else []
+        lost = await lost_canonicals(server, hidden, fields) if hidden else []
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -28,20 +28,16 @@ from es_simhash.removal.regroup_flow import OnRegrouped, Regroup
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
-    Call,
-    Compute,
-    Emit,
-    Flow,
     Key,
     Progress,
-    Tell,
     check_index,
     document_key,
     noting,
     status_of,
     were,
 )
-from es_simhash.transport.retry_flow import ask, refresh
+from es_simhash.transport.retry_flow import refresh, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets_flow import last_generation, write_index
@@ -50,7 +46,8 @@ from es_simhash.writes.targets_flow import last_generation, write_index
 Present: TypeAlias = tuple[str, str | None, str]
 
 
-def restore(
+async def restore(
+    server: Server,
     context: Context,
     archives: Sequence[FilePath],
     *,
@@ -58,7 +55,7 @@ def restore(
     dry_run: bool = False,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
-) -> Flow[None]:
+) -> AsyncGenerator[Sequence[Restored], None]:
     """
     Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
     Every archive is read to its end before anything is written. The whole lines of an incomplete last member are put
@@ -72,32 +69,32 @@ def restore(
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
     files = [check_input("archive", each) for each in archives]
-    lines: Iterator[Archived] = yield Compute(_open, (files,))
+    lines: Iterator[Archived] = await server.compute(_open, files)
     targets = _Targets(context, index)
     views: dict[str, tuple[str, ...]] = {}  # by plan
     regroup = Regroup(context, few=sizes.few)
     done = 0
     created = Counter[str]()
     with noting(lambda: were(created.total(), "put back")):
-        while batch := (yield Compute(_take, (lines, sizes))):
+        while batch := await server.compute(_take, lines, sizes):
             work = _Batch(context, created, dry_run=dry_run)
             for line in batch:
-                work.add(line, (yield from targets.find(line.index)))
+                work.add(line, await targets.find(server, line.index))
                 if line.view and index is None:
                     views[line.plan] = line.view
                 elif line.together and not dry_run:
-                    regroup.join((yield from targets.find_names(line.together)))
-            for line, record in (yield from work.carry_out()):
+                    regroup.join(await targets.find_names(server, line.together))
+            for line, record in await work.carry_out(server):
                 if record.action in ("restored", "exists") or record.kind == "pipeline":
-                    names = yield from targets.find_names([line.index, line.canonical.index])
+                    names = await targets.find_names(server, [line.index, line.canonical.index])
                     regroup.add(line.id, names, views.get(line.plan, ()))
-                yield Emit(record)
+                yield [record]
             if work.hindrance is not None:
                 raise work.hindrance
             done += len(batch)
-            yield Tell(Progress(done, None, "restoring documents"))
+            server.tell(Progress(done, None, "restoring documents"))
         if not dry_run:
-            yield from regroup.carry_out(on_regrouped)
+            await regroup.carry_out(server, on_regrouped)
 
 
 def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
@@ -129,19 +126,19 @@ class _Targets:
         self._index = index
         self._known: dict[str, Target] = {}
 
-    def find(self, name: str) -> Flow[Target]:
+    async def find(self, server: Server, name: str) -> Target:
         wanted = self._index or name
         if wanted not in self._known:
             is_named = self._index is not None
-            found = yield from find_target(self._context, wanted, is_named=is_named)
+            found = await find_target(server, self._context, wanted, is_named=is_named)
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
-    def find_names(self, names: Sequence[str]) -> Flow[list[str]]:
+    async def find_names(self, server: Server, names: Sequence[str]) -> list[str]:
         """Return by which names documents of the indices *names* are grouped; none for one that cannot be used."""
         found = []
         for name in names:
-            target = yield from self.find(name)
+            target = await self.find(server, name)
             found += [target.view] if target.fault is None else []
         return found
 
@@ -175,16 +172,16 @@ class _Batch:
             item.settle("refused", target.fault, target.detail)
         self._items.append(item)
 
-    def carry_out(self) -> Flow[list[tuple[Archived, Restored]]]:
+    async def carry_out(self, server: Server) -> list[tuple[Archived, Restored]]:
         """Write what is missing, and return each line with its record, in order."""
-        yield Compute(self._refuse_misfits)
+        await server.compute(self._refuse_misfits)
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
-        yield from self._compare(self._open())
+        await self._compare(server, self._open())
         if self._dry_run:
             for item in self._open():
                 item.settle("would restore")
         else:
-            yield from self._create()
+            await self._create(server)
         return [(item.line, item.record) for item in self._items if item.record is not None]
 
     def _open(self) -> list[_Item]:
@@ -197,13 +194,13 @@ class _Batch:
         for n in find_misfits(list(asked.values()), prefix=self._prefix):
             self._items[places[n]].settle("refused", "other_scheme")
 
-    def _create(self) -> Flow[None]:
+    async def _create(self, server: Server) -> None:
         """Create the documents; one whose id is taken is compared with what is there."""
         items = self._open()
         if not items:
             return
         names = {item.line.index: item.target.name for item in items}
-        outcomes = yield from put_back([item.line for item in items], indices=names)
+        outcomes = await put_back(server, [item.line for item in items], indices=names)
         self.hindrance = find_hindrance(outcomes)
         self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
         taken, written = [], []
@@ -217,12 +214,12 @@ class _Batch:
                 item.settle("refused", "dropped")
             elif outcome.hindrance is None:
                 item.settle("refused", "refused", str(outcome.error))
-        yield from self._judge_taken(taken, {_key(item) for item in written})
-        yield from self._check([item for item in written if item.target.may_change])
+        await self._judge_taken(server, taken, {_key(item) for item in written})
+        await self._check(server, [item for item in written if item.target.may_change])
 
-    def _check(self, items: Sequence[_Item]) -> Flow[None]:
+    async def _check(self, server: Server, items: Sequence[_Item]) -> None:
         """Say which of the documents that were written now are not as they were archived."""
-        found = (yield from _read(items)) if items else {}
+        found = await _read(server, items) if items else {}
         for item in items:
             present = found.get(_key(item))
             if present is None or not self._is_same(item, present):
@@ -233,9 +230,9 @@ class _Batch:
         same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
         return routing == item.line.routing and same
 
-    def _compare(self, items: Sequence[_Item]) -> Flow[None]:
+    async def _compare(self, server: Server, items: Sequence[_Item]) -> None:
         """Settle the lines whose documents are there, or cannot be read."""
-        found = (yield from _read(items)) if items else {}
+        found = await _read(server, items) if items else {}
         for item in items:
             if _key(item) not in found:
                 continue
@@ -244,9 +241,9 @@ class _Batch:
             else:
                 item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
 
-    def _judge_taken(self, items: Sequence[_Item], written: set[Key]) -> Flow[None]:
+    async def _judge_taken(self, server: Server, items: Sequence[_Item], written: set[Key]) -> None:
         """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
-        found = (yield from _read(items)) if items else {}
+        found = await _read(server, items) if items else {}
         for item in items:
             if (present := found.get(_key(item))) is None:
                 item.settle("refused", "unreadable")
@@ -273,7 +270,7 @@ def _key(item: _Item) -> Key:
     return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
 
 
-def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
+async def _read(server: Server, items: Sequence[_Item]) -> dict[Key, Present | None]:
     """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
     wanted: dict[Key, Key] = {}  # by the place where a document is
     streams: dict[str, list[str]] = {}
@@ -283,8 +280,8 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
         else:
             wanted[_key(item)] = _key(item)
     for name, ids in streams.items():
-        yield from _find_in_stream(name, ids, wanted)
-    items_there = yield from read_documents(list(wanted), source=list(wanted))
+        await _find_in_stream(server, name, ids, wanted)
+    items_there = await read_documents(server, list(wanted), source=list(wanted))
     return {
         wanted[key]: None
         if is_unreadable(each)
@@ -294,15 +291,15 @@ def _read(items: Sequence[_Item]) -> Flow[dict[Key, Present | None]]:
     }
 
 
-def _find_in_stream(name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> Flow[None]:
+async def _find_in_stream(server: Server, name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> None:
     """Note for each of *ids* that is in the stream, in which of its indices."""
 
     def add(hits: Hits) -> None:
         wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
 
-    yield from refresh(name)
+    await refresh(server, name)
     body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
-    check_whole((yield from read_each(name, body, add, page=len(ids))))
+    check_whole(await read_each(server, name, body, add, page=len(ids)))
 
 
 VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
@@ -334,14 +331,14 @@ class Target:
         return not self.created or self.created != created
 
 
-def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
+async def find_target(server: Server, context: Context, name: str, *, is_named: bool) -> Target:
     """
     Return where documents for *name* are written to; costs up to three requests.
     *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
     an alias without a write index, is an error and not a fault of the target.
     """
     try:
-        answer = yield from ask(Call("get_mapping", {"index": name}))
+        answer = await retry(server, lambda: server.get_mapping(index=name))
     except Exception as error:
         if status_of(error) != 404 or is_named:
             raise
@@ -351,42 +348,42 @@ def find_target(context: Context, name: str, *, is_named: bool) -> Flow[Target]:
     if name not in answer:
         if not is_named:
             return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
-        return (yield from _behind_name(context, name, answer))
+        return await _behind_name(server, context, name, answer)
     mapping = answer[name].get("mappings") or {}
     if "_data_stream_timestamp" in mapping:
-        stream = (yield from find_streams()).get(name)
-        return (yield from _judge(context, stream or name, name, mapping, is_stream=stream is not None))
-    return (yield from _judge(context, name, name, mapping))
+        stream = (await find_streams(server)).get(name)
+        return await _judge(server, context, stream or name, name, mapping, is_stream=stream is not None)
+    return await _judge(server, context, name, name, mapping)
 
 
-def _judge(
-    context: Context, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
-) -> Flow[Target]:
+async def _judge(
+    server: Server, context: Context, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
+) -> Target:
     """Return the target *name*, whose documents go to the concrete *index*."""
     settings = judge_mappings({index: {"mappings": mapping}}, context).each.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
-    created, may_change = yield from _read_settings(name, index)
+    created, may_change = await _read_settings(server, name, index)
     vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
     return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 
-def _behind_name(context: Context, name: str, answer: Mapping[str, Any]) -> Flow[Target]:
+async def _behind_name(server: Server, context: Context, name: str, answer: Mapping[str, Any]) -> Target:
     """Return the target of an alias or data stream that the caller names."""
     mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
         last = last_generation(mappings)
-        return (yield from _judge(context, name, last, mappings[last], is_stream=True))
+        return await _judge(server, context, name, last, mappings[last], is_stream=True)
     index = (
         next(iter(mappings))
         if len(mappings) == 1
-        else write_index((yield from ask(Call("get_alias", {"name": name}))), name)
+        else write_index(await retry(server, lambda: server.get_alias(name=name)), name)
     )
     if index not in mappings:
         found = ", ".join(sorted(mappings))
         raise InvalidInputError(
             f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
         )
-    return replace((yield from _judge(context, index, index, mappings[index])), view=name)
+    return replace(await _judge(server, context, index, index, mappings[index]), view=name)
 
 
 def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -396,11 +393,11 @@ def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
         yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
 
 
-def _read_settings(name: str, index: str) -> Flow[tuple[str, bool]]:
+async def _read_settings(server: Server, name: str, index: str) -> tuple[str, bool]:
     """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
     try:
-        answer = yield from ask(
-            Call("get_settings", {"index": name, "name": "index.creation_date,index.final_pipeline"})
+        answer = await retry(
+            server, lambda: server.get_settings(index=name, name="index.creation_date,index.final_pipeline")
         )
     except Exception as error:
         if status_of(error) not in (401, 403):

@@ -10,7 +10,7 @@ text.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from es_simhash.groups.settings_flow import refuse_untaggable, settle_grouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN
 from es_simhash.mapping.resolve_flow import resolve_index
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.delete_flow import read_planned
 from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
@@ -28,8 +28,9 @@ from es_simhash.removal.plan_flow import candidates, plan_removal
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.present_flow import read_decisive
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
-from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Key, Progress, Tell, noting, were
+from es_simhash.transport.protocol import Index, Key, Progress, noting, were
 from es_simhash.transport.retry_flow import refresh
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_updates
@@ -37,18 +38,20 @@ from es_simhash.writes.targets_flow import refuse_updates
 BATCH = 200
 
 
-@reads_primaries
-def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, dry_run: bool) -> Flow[None]:
+async def tag_duplicates(
+    server: Server, context: Context, index: Index, request: GroupingRequest, *, dry_run: bool
+) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """Emit a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
-    resolved = yield from resolve_index(context, index)
+    server = await reading_primaries(server, index)
+    resolved = await resolve_index(server, context, index)
     if not dry_run:
-        yield from refuse_updates(index, resolved.mappings)
-    grouping = yield from settle_grouping(context, resolved, request, record=not dry_run)
+        await refuse_updates(server, index, resolved.mappings)
+    grouping = await settle_grouping(server, context, resolved, request, record=not dry_run)
     failures: Sequence[Failure] = ()
     if not dry_run:
-        failures = (yield from reconcile(context, index, request)).failures
+        failures = (await reconcile(server, context, index, request)).failures
     failed = {(each.index, each.id): each for each in failures}
-    _, groups = yield from read_groups(context, index, resolved, grouping)
+    _, groups = await read_groups(server, context, index, resolved, grouping)
     for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
         kind: DuplicateKind | None = None
         if failure := failed.get((document.index, document.id)):
@@ -57,7 +60,7 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
                     kind = "refused"
                 case other:
                     kind = other
-        yield Emit(
+        yield [
             DuplicateResult(
                 document.id,
                 document.index,
@@ -69,53 +72,57 @@ def tag_duplicates(context: Context, index: Index, request: GroupingRequest, *, 
                 failure.reason if failure else "",
                 routing=document.routing,
             )
-        )
+        ]
 
 
-@reads_primaries
-def tag_contained(context: Context, index: Index, options: PlanOptions, *, dry_run: bool) -> Flow[None]:
+async def tag_contained(
+    server: Server, context: Context, index: Index, options: PlanOptions, *, dry_run: bool
+) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
     Tag the documents of *index* that add nothing, and emit a :class:`DuplicateResult` each; in a dry run, only emit.
     A tag is written only if both documents are as they were when they were compared. Documents that were tagged before
     and are not in the plan any more are emitted last, as ``"untagged"``. Raises MappingError if an index does not map
     the tag.
     """
-    resolved = yield from resolve_index(context, index)
+    server = await reading_primaries(server, index)
+    resolved = await resolve_index(server, context, index)
     if not dry_run:
-        yield from refuse_updates(index, resolved.mappings)
+        await refuse_updates(server, index, resolved.mappings)
         refuse_untaggable(resolved, prefix=context.prefix)
     tagged: set[Key] = set()
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
         path = Path(folder) / "plan"
-        yield from plan_removal(context, index, path, options)
-        plan: Plan = yield Compute(read_plan, (path,))
+        await plan_removal(server, context, index, path, options)
+        plan: Plan = await server.compute(read_plan, path)
         batches = plan.batches(BATCH)
         done = 0
         with noting(lambda: were(0 if dry_run else len(tagged), "tagged")):
-            while lines := (yield Compute(next, (batches, ()))):
+            while lines := await server.compute(next, batches, ()):
                 records = [DuplicateResult.of(line, "would tag") for line in lines] if dry_run else None
                 if records is None:
-                    records = yield from _tag(lines, plan.header)
+                    records = await _tag(server, lines, plan.header)
                 tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
                 for record in records:
-                    yield Emit(record)
+                    yield [record]
                 done += len(lines)
-                yield Tell(Progress(done, len(plan), "tagging documents"))
-    found = yield from read_tags(index, context.prefix)
+                server.tell(Progress(done, len(plan), "tagging documents"))
+    found = await read_tags(server, index, context.prefix)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
-        for record in (yield from _untag(part, context.prefix, dry_run=dry_run)):
-            yield Emit(record)
+        for record in await _untag(server, part, context.prefix, dry_run=dry_run):
+            yield [record]
     if not dry_run:
-        yield from refresh(index)
+        await refresh(server, index)
 
 
-def _tag(lines: Sequence[PlannedRemoval], header: PlanHeader) -> Flow[list[DuplicateResult]]:
+async def _tag(server: Server, lines: Sequence[PlannedRemoval], header: PlanHeader) -> list[DuplicateResult]:
     """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
     prefix = header.prefix
-    decided_by = yield from read_decisive(header, [each for line in lines for each in (line.document, line.canonical)])
-    items = yield from read_planned([each.canonical for each in lines])
+    decided_by = await read_decisive(
+        server, header, [each for line in lines for each in (line.document, line.canonical)]
+    )
+    items = await read_planned(server, [each.canonical for each in lines])
     wanted = {each.document.key: each for each in lines}
     kept: dict[Key, DuplicateKind] = {}
     for each in lines:
@@ -134,7 +141,7 @@ def _tag(lines: Sequence[PlannedRemoval], header: PlanHeader) -> Flow[list[Dupli
 
     places = [key for key in wanted if key not in kept]
     fields = {name for each in decided_by.values() for name in each}
-    outcomes = yield from rewrite(places, change, source=sorted({prefix, *fields}))
+    outcomes = await rewrite(server, places, change, source=sorted({prefix, *fields}))
     refuse_hindered(outcomes)
     done = dict(zip(places, outcomes, strict=True))
     records = []
@@ -160,25 +167,25 @@ def _kind_of(outcome: Outcome) -> DuplicateKind:
     return "conflict" if outcome.status == CONFLICT else "refused"
 
 
-def untag_removed(
-    index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
-) -> Flow[list[DuplicateResult]]:
+async def untag_removed(
+    server: Server, index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
+) -> list[DuplicateResult]:
     """Remove tags that name one of the removed *ids*: what stood in these documents must be found again."""
     records: list[DuplicateResult] = []
     for begin in range(0, len(ids), BATCH):
         part = ids[begin : begin + BATCH]
-        found = yield from read_tags(index, prefix, ids=part, names=names)
-        records += yield from _untag(found, prefix, dry_run=False)
+        found = await read_tags(server, index, prefix, ids=part, names=names)
+        records += await _untag(server, found, prefix, dry_run=False)
     return records
 
 
-def _untag(tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> Flow[list[DuplicateResult]]:
+async def _untag(server: Server, tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> list[DuplicateResult]:
     """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
 
     records = []
-    outcomes = yield from untag(tags, prefix)
+    outcomes = await untag(server, tags, prefix)
     refuse_hindered(outcomes.values())
     for key, outcome in outcomes.items():
         if outcome.is_done:

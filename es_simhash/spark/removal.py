@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -32,8 +32,9 @@ from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval,
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, prepared_of, similarity_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
-from es_simhash.transport.protocol import Call, Flow, Key
-from es_simhash.transport.retry_flow import ask as retried, now
+from es_simhash.transport.protocol import Key
+from es_simhash.transport.retry_flow import now, retry
+from es_simhash.transport.server import Server
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")
@@ -123,13 +124,13 @@ def plan_removal(
     documents = keeper.keep(df.select(*_VERSION, "fingerprint", *columns, check_text(df, "text", text).alias("text")))
     names = sorted(row["index"] for row in documents.select("index").distinct().collect())
 
-    def ask(flow: Flow[Any]) -> Any:
-        return run(within_limits(flow, ServerLimits()), client, dialect)
+    def ask(flow: Awaitable[Any]) -> Any:
+        return run(within_limits(server, flow, ServerLimits()), client, dialect)
 
-    uuids = ask(read_uuids(names))
+    uuids = ask(read_uuids(server, names))
     if missing := sorted(set(names) - set(uuids)):
         raise IncompleteSearchError(f"index {missing[0]!r} does not exist any more: read the documents again")
-    mappings = ask(retried(Call("get_mapping", {"index": names})))
+    mappings = ask(retry(server, lambda: server.get_mapping(index=names)))
     used = used_fields(grouping.to_dict(), None)
     decided_by = {name: decisive_fields(mappings[name].get("mappings") or {}, decisive, used) for name in names}
     grouped = groups(
@@ -146,14 +147,14 @@ def plan_removal(
     with PlanWriter(path) as writer:
         left_out = Counter[str]()
         for removals in _in_batches(_removals(_compared(documents, grouped, measure), text, bound)):
-            for removal in ask(_with_digests(removals, decided_by, needed)):
+            for removal in ask(_with_digests(server, removals, decided_by, needed)):
                 if isinstance(removal, PlannedRemoval):
                     writer.add(removal)
                 else:
                     left_out[removal] += 1
         order = writer.order()
-        guards = ask(count_shares(names, names, Guards(share), {}))
-        if ask(read_uuids(names)) != uuids:
+        guards = ask(count_shares(server, names, names, Guards(share), {}))
+        if ask(read_uuids(server, names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         digested = {name: tuple(fields) for name, fields in decided_by.items()}
         header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=digested)
@@ -197,15 +198,17 @@ def _in_batches(lines: Iterator[PlannedRemoval | None]) -> Iterator[list[Planned
         yield batch
 
 
-def _with_digests(
-    lines: Sequence[PlannedRemoval | None], decided_by: Mapping[str, Decisive], needed: Sequence[str]
-) -> Flow[list[PlannedRemoval | LeftOut]]:
+async def _with_digests(
+    server: Server, lines: Sequence[PlannedRemoval | None], decided_by: Mapping[str, Decisive], needed: Sequence[str]
+) -> list[PlannedRemoval | LeftOut]:
     """Return each line with the digests of its documents, or why it is left out; ``None`` is a text not similar."""
     documents = {each.key: each for line in lines if line is not None for each in (line.document, line.canonical)}
     items: Mapping[Key, Mapping[str, Any]] = {}
     if documents:
         docs = [{**key.header(), "_source": list(decided_by[key.index])} for key in documents]
-        items = dict(zip(documents, (yield from retried(Call("mget", {"body": {"docs": docs}})))["docs"], strict=True))
+        items = dict(
+            zip(documents, (await retry(server, lambda: server.mget(body={"docs": docs})))["docs"], strict=True)
+        )
     found: list[PlannedRemoval | LeftOut] = []
     for line in lines:
         pair = [] if line is None else [line.document, line.canonical]

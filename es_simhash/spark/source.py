@@ -8,7 +8,7 @@ document that was changed since it was read keeps what it has. A task that is do
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,8 +53,9 @@ from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
-from es_simhash.transport.protocol import Emit, Flow, Key, document_key
+from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry_flow import now
+from es_simhash.transport.server import Server as Port
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets_flow import refuse_updates
 
@@ -88,10 +89,10 @@ class Connection:
         finally:
             client.close()
 
-    def run(self, flow: Flow[Any]) -> Any:
+    def run(self, flow: Awaitable[Any]) -> Any:
         """Carry *flow* out with a client of its own, and return its result."""
         with self.open() as (client, dialect):
-            return run(within_limits(flow, ServerLimits()), client, dialect)
+            return run(within_limits(server, flow, ServerLimits()), client, dialect)
 
 
 def read_connection(options: Mapping[str, str]) -> Connection:
@@ -184,7 +185,7 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
         )
     context = Context(connection.prefix, scheme)
     request = _request(options) if "group" in names else None
-    resolved, grouping = connection.run(_settle(context, connection.index, request))
+    resolved, grouping = connection.run(lambda server: _settle(server, context, connection.index, request))
     return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
 
 
@@ -208,13 +209,15 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     )
 
 
-def _settle(context: Context, index: str, request: GroupingRequest | None) -> Flow[tuple[Resolved, Grouping | None]]:
-    resolved = yield from resolve_index(context, index)
+async def _settle(
+    server: Port, context: Context, index: str, request: GroupingRequest | None
+) -> tuple[Resolved, Grouping | None]:
+    resolved = await resolve_index(server, context, index)
     agree(resolved, context)
-    yield from refuse_updates(index, resolved.mappings)
+    await refuse_updates(server, index, resolved.mappings)
     if request is None:
         return resolved, None
-    return resolved, (yield from settle_grouping(context, resolved, request))
+    return resolved, await settle_grouping(server, context, resolved, request)
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,7 @@ class _Writer(DataSourceArrowWriter):
         with self.connection.open() as (client, dialect):
             for batch in iterator:
                 for begin in range(0, len(batch), BATCH):
-                    run(self._write(batch.slice(begin, BATCH).to_pylist(), done), client, dialect)
+                    run(self._write(server, batch.slice(begin, BATCH).to_pylist(), done), client, dialect)
         return done
 
     def commit(self, messages: list[Any]) -> None:
@@ -256,7 +259,7 @@ class _Writer(DataSourceArrowWriter):
     def abort(self, messages: list[Any]) -> None:
         """Leave what was written: each document is right by itself."""
 
-    def _write(self, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> Flow[None]:
+    async def _write(self, server: Port, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> None:
         at = now()
         wanted = {}
         for row in rows:
@@ -288,7 +291,7 @@ class _Writer(DataSourceArrowWriter):
                 return None
             return "update", {"doc": {self.context.prefix: given}}
 
-        outcomes = yield from rewrite(list(wanted), change, source=[self.context.prefix], check=self._check)
+        outcomes = await rewrite(server, list(wanted), change, source=[self.context.prefix], check=self._check)
         done.changed += len(changed)
         done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
         done.refused += len(taken)
@@ -311,13 +314,13 @@ class _Writer(DataSourceArrowWriter):
             fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
         return fields
 
-    def _check(self) -> Flow[None]:
+    async def _check(self, server: Port) -> None:
         if self.grouping is not None:
-            yield from check_recorded(
-                self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
+            await check_recorded(
+                server, self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
             )
         else:
-            agree((yield from resolve_index(self.context, self.connection.index)), self.context)
+            agree(await resolve_index(server, self.context, self.connection.index), self.context)
 
 
 # What a document is told from every other one by, its version, and its fingerprint.
@@ -399,26 +402,26 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
-        self.connection.run(self._check())
-        view = self.connection.run(open_ordered_view(self.connection.index, KEEP_ALIVE_SECONDS))
+        self.connection.run(lambda server: self._check(server))
+        view = self.connection.run(lambda server: open_ordered_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
         return [_Slice(number, view) for number in range(self.slices)]
 
-    def _check(self) -> Flow[None]:
+    async def _check(self, server: Port) -> None:
         context = Context(self.connection.prefix, self.scheme)
-        resolved = yield from resolve_index(context, self.connection.index)
+        resolved = await resolve_index(server, context, self.connection.index)
         agree(resolved, context)
         refuse_hidden_fields(resolved.mappings, self.columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slice)  # noqa: S101 -- what partitions() returned
         with self.connection.open() as (client, dialect):
-            for hits in stream(self._read(partition), client, dialect):
+            for hits in stream(self._read(server, partition), client, dialect):
                 yield self._batch(hits)
 
-    def _read(self, part: _Slice) -> Flow[None]:
-        def emit(hits: Hits) -> Flow[bool]:
+    async def _read(self, server: Port, part: _Slice) -> AsyncGenerator[Sequence[Hits], None]:
+        async def emit(hits: Hits) -> bool:
             if hits:
-                yield Emit(hits)
+                yield [hits]
             return False
 
         query = {"bool": {"filter": list(self.filter)}} if self.filter else {"match_all": {}}
@@ -426,7 +429,7 @@ class _Reader(DataSourceReader):
         # From doc values: _source may leave our fields out.
         body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
         place = (part.number, self.slices)
-        gaps = yield from read_part(self.connection.index, body, emit, view=part.view, page=self.page, part=place)
+        gaps = await read_part(server, self.connection.index, body, emit, view=part.view, page=self.page, part=place)
         check_whole(gaps)
 
     def _batch(self, hits: Hits) -> pa.RecordBatch:

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, refusal_text
-from es_simhash.transport.protocol import Call, Flow, Index, status_of
-from es_simhash.transport.retry_flow import Patience, ask
+from es_simhash.transport.protocol import Index, status_of
+from es_simhash.transport.retry_flow import Patience, retry
+from es_simhash.transport.server import Server
 
 # Documents whose values are read; a range of more documents can be cut again.
 _DRAWN = 1_000
 
 
-def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *, part: int) -> Flow[list[str]]:
+async def cut_values(
+    server: Server, index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *, part: int
+) -> list[str]:
     """
     Return values of *field* in ascending order, between which lie about *part* documents each.
     They are values of documents drawn at random among those that match all *clauses*. Where the cuts are decides only
@@ -38,7 +41,7 @@ def cut_values(index: Index, clauses: Sequence[Mapping[str, Any]], field: str, *
             }
         },
     }
-    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    answer = await retry(server, lambda: server.search(index=index, body=body))
     found = answer["hits"]
     # A shard that is missing here makes the ranges larger; whoever reads them notices that it is missing.
     values = sorted(value for hit in found["hits"] for value in hit.get("fields", {}).get(field, ()))
@@ -54,13 +57,15 @@ CUT_AFTER = 4
 """Full pages of one range after which the rest of it is cut; fewer cost less than the search that cuts."""
 
 
-def aggregate(index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+async def aggregate(
+    server: Server, index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]
+) -> dict[str, Any]:
     """
     Return the results of *aggs* over all documents that match all *clauses*; repeated while the server is busy.
     IncompleteSearchError is raised if the answer does not cover every document.
     """
     body = {"size": 0, "query": {"bool": {"filter": list(clauses)}}, "aggs": aggs, "track_total_hits": False}
-    answer = yield from ask(Call("search", {"index": index, "body": body}))
+    answer = await retry(server, lambda: server.search(index=index, body=body))
     # OpenSearch ends a composite aggregation early once its page is full, and a terms aggregation when it counts
     # without looking at documents, and says so of both.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
@@ -98,12 +103,12 @@ class BucketReader:
     _is_cut: bool = False
     _full_pages: int = 0
 
-    def read(self) -> Flow[list[tuple[Any, dict[str, Any]]]]:
+    async def read(self, server: Server) -> list[tuple[Any, dict[str, Any]]]:
         """Return some more values, each with its bucket; empty after the last one."""
         while not self._is_done:
             if self.has_ranges and self._full_pages >= CUT_AFTER and self._after is not None:
-                yield from self._cut()
-            found = yield from self._send()
+                await self._cut(server)
+            found = await self._send(server)
             if page := self._take(found["buckets"]):
                 return [(bucket["key"]["value"], bucket) for bucket in page]
         return []
@@ -124,11 +129,11 @@ class BucketReader:
         self._has_begun = True
         return buckets
 
-    def _cut(self) -> Flow[None]:
+    async def _cut(self, server: Server) -> None:
         """Cut the rest of the present range into ranges of about two pages."""
         self._full_pages = 0
         try:
-            ends = yield from cut_values(self.index, self._rest(), self.field, part=2 * self.page)
+            ends = await cut_values(server, self.index, self._rest(), self.field, part=2 * self.page)
         except Exception as error:
             # A server may allow no range of a keyword field, or not so many hits to a user who may not scroll.
             if "allow_expensive_queries" not in refusal_text(error) and not is_window_refused(error):
@@ -148,7 +153,7 @@ class BucketReader:
         others = {"bool": {"must_not": [{"bool": {"filter": list(self.clauses)}}]}}
         return [{"range": {self.field: {"gt": self._after, **end}}}, {"bool": {"must_not": [others]}}]
 
-    def _send(self) -> Flow[dict[str, Any]]:
+    async def _send(self, server: Server) -> dict[str, Any]:
         terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
         clauses = self._rest() if self._is_cut else self.clauses
         while True:
@@ -157,7 +162,7 @@ class BucketReader:
                 composite["after"] = {"value": self._after}
             every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
             try:
-                found = yield from aggregate(self.index, clauses, {"every": every})
+                found = await aggregate(server, self.index, clauses, {"every": every})
             except Exception as error:
                 if self.page <= _SMALLEST_PAGE or not has_too_many(error):
                     raise
@@ -167,13 +172,14 @@ class BucketReader:
                 return buckets
 
 
-def count_documents(
+async def count_documents(
+    server: Server,
     index: Index,
     query: Mapping[str, Any] | None = None,
     *,
     routing: str | None = None,
     patience: Patience | None = None,
-) -> Flow[tuple[int, list[Gap]]]:
+) -> tuple[int, list[Gap]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
     A server that is too busy is asked once, or as *patience* says. Cost: one search, not a count, because only a search
@@ -181,5 +187,5 @@ def count_documents(
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
     arguments = {"index": index, "body": body} | ({} if routing is None else {"routing": routing})
-    answer = yield from ask(Call("search", arguments), patience=patience or Patience(1))
+    answer = await retry(server, lambda: server.search(**arguments), patience=patience or Patience(1))
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,27 +21,22 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import HandleAhead, Hits, read_slices
 from es_simhash.transport.protocol import (
     Call,
-    Compute,
-    Emit,
-    Flow,
     Index,
     Key,
     Progress,
-    Tell,
-    Together,
-    Wait,
     check_index,
     document_key,
     noting,
     were,
 )
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.judge import BackfillProgress, Checkpoint, Judge, Judgement, Ledger
 from es_simhash.upkeep.setup_flow import (
     find_targets,
@@ -106,16 +102,18 @@ class BackfillOptions:
         check_options(self)
 
 
-@reads_primaries
-def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[BackfillProgress]:
+async def backfill(
+    server: Server, context: Context, index: Index, options: BackfillOptions
+) -> AsyncGenerator[Sequence[BackfillProgress], None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
     return the last one, with the first failures of all. Raises InvalidInputError if the text field differs from the
     recorded one or no document has it, MappingError if an index maps our fields wrongly, or lacks them and no text
     field is named, and IncompleteSearchError if some documents could not be read.
     """
-    yield from check_shards(check_index(index))
-    targets = yield from find_targets(context, index, options.text_field, dry_run=options.dry_run)
+    server = await reading_primaries(server, index)
+    await check_shards(server, check_index(index))
+    targets = await find_targets(server, context, index, options.text_field, dry_run=options.dry_run)
     scheme = scheme_of(targets)
     fields = {name: list(each.text_fields) for name, each in targets.items()}
     same = len({tuple(each) for each in fields.values()}) == 1
@@ -127,17 +125,17 @@ def backfill(context: Context, index: Index, options: BackfillOptions) -> Flow[B
     if has_passages(targets):
         purpose["passages"] = True
     pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
-    checkpoint = yield Compute(Checkpoint, (None if options.dry_run else options.checkpoint, purpose))
+    checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
     try:
         judge = Judge(context.prefix, targets, pool)
         backfill = _Backfill(context, index, options, judge, checkpoint)
         with noting(lambda: were(backfill.written, "changed")):
-            return (yield from backfill.run())
+            return await backfill.run(server)
     finally:
         try:
-            yield Compute(pool.close)
+            await server.compute(pool.close)
         finally:
-            yield Compute(checkpoint.close)
+            await server.compute(checkpoint.close)
 
 
 class _Backfill:
@@ -156,38 +154,47 @@ class _Backfill:
         """How many documents are known to be changed."""
         return 0 if self._options.dry_run else self._ledger.changed
 
-    def run(self) -> Flow[BackfillProgress]:
+    async def run(self, server: Server) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
-        yield from refresh(self._index)
+        await refresh(server, self._index)
         # Shards that do not answer now are found missing when they are read.
-        ledger.total, _ = yield from count_documents(self._index, query, patience=Patience())
-        self._began = yield Compute(time.monotonic)
+        ledger.total, _ = await count_documents(server, self._index, query, patience=Patience())
+        self._began = await server.compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
         marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
         first = {**body, "query": marked, "_source": self._judge.source}
-        yield from self._pass(first, options.page, self._take_first)
+        async with aclosing(self._pass(server, first, options.page, self._take_first)) as parts:
+            async for part in parts:
+                yield part
         self._refuse_unseen()
         for _ in range(0 if options.dry_run else options.passes):
             before = ledger.work
             ledger.begin_pass()
-            yield from refresh(self._index)
+            await refresh(server, self._index)
             # Ids and versions are enough: a document that is as this run left it needs no second look.
-            yield from self._pass({**body, "_source": False}, 5 * options.page, self._take_later)
+            async with aclosing(
+                self._pass(server, {**body, "_source": False}, 5 * options.page, self._take_later)
+            ) as parts:
+                async for part in parts:
+                    yield part
             if ledger.work == before:
                 break
         ledger.end()
         if not options.dry_run:
-            yield from refresh(self._index)
-            yield from self._record_passages()
+            await refresh(server, self._index)
+            await self._record_passages(server)
         last = self._report(is_done=True)
-        yield Emit(last)
+        yield [last]
         return replace(last, failures=tuple(ledger.first))
 
-    def _pass(self, body: Mapping[str, Any], page: int, take: HandleAhead) -> Flow[None]:
+    async def _pass(
+        self, server: Server, body: Mapping[str, Any], page: int, take: HandleAhead
+    ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options = self._options
-        gaps = yield from read_slices(
+        gaps = await read_slices(
+            server,
             self._index,
             body,
             take,
@@ -197,45 +204,45 @@ class _Backfill:
         )
         check_whole(gaps)
 
-    def _take_first(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
+    async def _take_first(self, server: Server, hits: Hits, ahead: Sequence[Call]) -> list[Any]:
         """Compare and write a page of the first pass; the calls *ahead* read the next pages meanwhile."""
         self._refuse_new_indices(hits)
-        at = yield Compute(now)
-        wrong: list[Judgement] = yield Compute(self._ledger.compare, (hits, at))
+        at = await server.compute(now)
+        wrong: list[Judgement] = await server.compute(self._ledger.compare, hits, at)
         if self._options.dry_run:
             self._ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
         bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *ahead]
-        answers = (yield Together(calls, concurrency=max(2, 2 * self._options.slices))) if calls else []
+        answers = await server.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         changed: list[Key] = []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
-            outcomes = yield from bulk.finish(answer)
-            changed += yield Compute(self._ledger.settle, (part, outcomes))
-        yield from self._compare_again(changed)
+            outcomes = await bulk.finish(server, answer)
+            changed += await server.compute(self._ledger.settle, part, outcomes)
+        await self._compare_again(server, changed)
         shown = self._judge.take_shown()
         if not self._options.dry_run:
-            yield from record_text_fields(self._context, self._judge.targets, shown)
+            await record_text_fields(server, self._context, self._judge.targets, shown)
         self._ledger.seen += len(hits)
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
-        yield from self._pace()
-        yield Emit(self._report())
-        yield Tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
+        await self._pace(server)
+        yield [self._report()]
+        server.tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
         return list(answers[len(parts) :])
 
-    def _take_later(self, hits: Hits, ahead: Sequence[Call]) -> Flow[list[Any]]:
+    async def _take_later(self, server: Server, hits: Hits, ahead: Sequence[Call]) -> list[Any]:
         self._refuse_new_indices(hits)
-        fresh = yield Compute(self._ledger.find_fresh, (hits,))
+        fresh = await server.compute(self._ledger.find_fresh, hits)
         if fresh:
             # What is written of these counts as changed, so each also counts as compared.
             self._ledger.seen += len(fresh)
-            yield from self._compare_again([document_key(hit) for hit in fresh])
-            yield Emit(self._report())
-        return (yield Together(ahead, concurrency=self._options.slices)) if ahead else []
+            await self._compare_again(server, [document_key(hit) for hit in fresh])
+            yield [self._report()]
+        return await server.together(ahead, concurrency=self._options.slices) if ahead else []
 
-    def _compare_again(self, places: Sequence[Key]) -> Flow[None]:
-        at = yield Compute(now)
+    async def _compare_again(self, server: Server, places: Sequence[Key]) -> None:
+        at = await server.compute(now)
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             [latest[place]] = self._judge.judge([found], at)
@@ -245,25 +252,25 @@ class _Backfill:
         for begin in range(0, len(places), self._options.bulk):
             part = places[begin : begin + self._options.bulk]
             latest: dict[Key, Judgement] = {}
-            outcomes = yield from rewrite(part, change, source=self._judge.source)
-            yield Compute(self._ledger.settle_latest, (part, outcomes, latest))
+            outcomes = await rewrite(server, part, change, source=self._judge.source)
+            await server.compute(self._ledger.settle_latest, part, outcomes, latest)
 
     def _refuse_new_indices(self, hits: Hits) -> None:
         if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
 
-    def _record_passages(self) -> Flow[None]:
+    async def _record_passages(self, server: Server) -> None:
         """Record the indices in which every document with a text now has the terms of its passages."""
         for name, target in self._judge.targets.items():
             is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
-            if is_done and (yield from self._saw_all(name)):
+            if is_done and await self._saw_all(server, name):
                 # So lookups of passages are complete there.
-                yield from record_settings(self._context, self._judge.targets, name, passages="complete")
+                await record_settings(server, self._context, self._judge.targets, name, passages="complete")
 
-    def _saw_all(self, name: str) -> Flow[bool]:
+    async def _saw_all(self, server: Server, name: str) -> bool:
         """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
-        documents, gaps = yield from count_documents(name, patience=Patience())
+        documents, gaps = await count_documents(server, name, patience=Patience())
         return not gaps and documents <= self._ledger.seen_by_index[name]
 
     def _refuse_unseen(self) -> None:
@@ -274,12 +281,12 @@ class _Backfill:
                 f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
             )
 
-    def _pace(self) -> Flow[None]:
-        self._elapsed = (yield Compute(time.monotonic)) - self._began
+    async def _pace(self, server: Server) -> None:
+        self._elapsed = await server.compute(time.monotonic) - self._began
         if (rate := self._options.documents_per_second) is not None:
             ahead = self._ledger.seen / rate - self._elapsed
             if ahead > 0:
-                yield Wait(ahead)
+                await server.sleep(ahead)
 
     def _report(self, *, is_done: bool = False) -> BackfillProgress:
         return self._ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)

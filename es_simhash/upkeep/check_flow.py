@@ -23,8 +23,9 @@ from es_simhash.mapping.rule import Grouping, Regrouping
 from es_simhash.passages.candidates_flow import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Call, Flow, Index, error_text, local_names, status_of
-from es_simhash.transport.retry_flow import ask, unless_refused
+from es_simhash.transport.protocol import Call, Index, error_text, local_names, status_of
+from es_simhash.transport.retry_flow import retry, unless_refused
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import read_mappings
 from es_simhash.writes.targets_flow import read_source_modes
 
@@ -72,17 +73,17 @@ class IndexCheck:
     with_passages: int | None = None
 
 
-def check_indices(context: Context, index: Index) -> Flow[list[IndexCheck]]:
+async def check_indices(server: Server, context: Context, index: Index) -> list[IndexCheck]:
     """Return, for each of the indices, whether lookups work there, and if not, why not. Reads only."""
-    mappings = yield from read_source_modes(index, (yield from read_mappings(index)))
-    hidden = [] if local_names(index) == list(mappings) else (yield from narrowed(index))
+    mappings = await read_source_modes(server, index, await read_mappings(server, index))
+    hidden = [] if local_names(index) == list(mappings) else await narrowed(server, index)
     checks = []
     for name, mapping in mappings.items():
-        checks.append((yield from _check(context, index if name in hidden else name, name, mapping)))
+        checks.append(await _check(server, context, index if name in hidden else name, name, mapping))
     return checks
 
 
-def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]) -> Flow[IndexCheck]:
+async def _check(server: Server, context: Context, index: Index, name: str, mapping: Mapping[str, Any]) -> IndexCheck:
     """Check the index *name*, with the numbers of its documents that *index* shows."""
     settings, faults = judge_mapping(context, mapping)
     ready = not faults
@@ -90,8 +91,10 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
     faults += find_group_faults(mapping, prefix=context.prefix) if ready else []
     documents = fingerprinted = 0
     try:
-        documents, gaps = yield from _count(index, name, {"match_all": {}})
-        fingerprinted, more = yield from _count(index, name, {"exists": {"field": Fields(context.prefix).fingerprint}})
+        documents, gaps = await _count(server, index, name, {"match_all": {}})
+        fingerprinted, more = await _count(
+            server, index, name, {"exists": {"field": Fields(context.prefix).fingerprint}}
+        )
         if whole := sentences([*gaps, *more]):
             ready = False
             faults.append(Fault("not_searchable", found="; ".join(whole)))
@@ -102,20 +105,20 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
     if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
         used = len(markers_in_use(mapping, prefix=context.prefix))
-        if used > 1 or not (yield from _is_derived(name)):
+        if used > 1 or not await _is_derived(server, name):
             faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
-        lacking = yield from count_unfilled(
-            index, settings.scheme, texts, context.prefix, mappings=[mapping], clauses=clauses
+        lacking = await count_unfilled(
+            server, index, settings.scheme, texts, context.prefix, mappings=[mapping], clauses=clauses
         )
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
-        faults += yield from _pipeline_errors(index, name, mapping, context.prefix)
+        faults += await _pipeline_errors(server, index, name, mapping, context.prefix)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:
-        with_passages, more_faults = yield from _judge_passages(index, name, settings, context.prefix)
+        with_passages, more_faults = await _judge_passages(server, index, name, settings, context.prefix)
         faults += more_faults
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
@@ -134,36 +137,40 @@ def _check(context: Context, index: Index, name: str, mapping: Mapping[str, Any]
     )
 
 
-def _is_derived(name: str) -> Flow[bool]:
+async def _is_derived(server: Server, name: str) -> bool:
     """Return whether index *name* has derived source, which takes no marker."""
     call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
-    answer = (yield from unless_refused(ask(call), 401, 403)) or {}
+    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
     return has_derived_source((answer.get(name) or {}).get("settings") or {})
 
 
-def _count(index: Index, name: str, query: Mapping[str, Any]) -> Flow[tuple[int, list[Gap]]]:
+async def _count(server: Server, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
     """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
     if index == name:
-        return count_documents(name, query)
-    return count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        return await count_documents(server, name, query)
+    return await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
 
 
-def _judge_passages(index: Index, name: str, settings: IndexSettings, prefix: str) -> Flow[tuple[int, list[Fault]]]:
+async def _judge_passages(
+    server: Server, index: Index, name: str, settings: IndexSettings, prefix: str
+) -> tuple[int, list[Fault]]:
     """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
     fields = Fields(prefix)
-    number, _ = yield from _count(index, name, {"exists": {"field": fields.passages}})
-    missing, _ = yield from _count(index, name, without_passages_query(prefix))
+    number, _ = await _count(server, index, name, {"exists": {"field": fields.passages}})
+    missing, _ = await _count(server, index, name, without_passages_query(prefix))
     if missing:
         return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
     return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
 
 
-def _pipeline_errors(index: Index, name: str, mapping: Mapping[str, Any], prefix: str) -> Flow[list[Fault]]:
+async def _pipeline_errors(
+    server: Server, index: Index, name: str, mapping: Mapping[str, Any], prefix: str
+) -> list[Fault]:
     """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
     field = Fields(prefix).error
     if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
         return []
-    number, _ = yield from _count(index, name, {"exists": {"field": field}})
+    number, _ = await _count(server, index, name, {"exists": {"field": field}})
     return [Fault("pipeline_errors", field, str(number))] if number else []
 
 

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import xxhash
@@ -21,8 +22,9 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
-from es_simhash.transport.protocol import Call, Compute, Flow, Index
-from es_simhash.transport.retry_flow import ask, now
+from es_simhash.transport.protocol import Call, Index
+from es_simhash.transport.retry_flow import now, retry
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_options import FollowOptions, Tally
 from es_simhash.upkeep.judge import Judge, Judgement
 from es_simhash.upkeep.setup_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
@@ -55,17 +57,17 @@ class FollowedIndices:
         """A digest of that, by UUID of the index."""
         return {each.uuid: _purpose(each) for each in self.targets.values()}
 
-    def check(self) -> Flow[None]:
+    async def check(self, server: Server) -> None:
         """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
-        yield from find_targets(self._context, self._index, self._options.text_field, dry_run=True)
+        await find_targets(server, self._context, self._index, self._options.text_field, dry_run=True)
 
-    def look(self, clock: float) -> Flow[dict[Shard, Position]]:
+    async def look(self, server: Server, clock: float) -> dict[Shard, Position]:
         """Return the position of each shard; add our fields to a new index that lacks them."""
-        found = yield from self._positions.read()
+        found = await self._positions.read(server)
         positions = {shard: each for shard, each in found.items() if shard.index != self._options.state_index}
         is_new = {each.uuid for each in positions} - self.purposes.keys()
         if is_new or clock - self._read_at >= TARGETS_SECONDS:
-            yield from self._read_targets()
+            await self._read_targets(server)
             self._read_at = clock
         return positions
 
@@ -73,20 +75,20 @@ class FollowedIndices:
         """Read all settings again at the next look, after a failure."""
         self._read_at = -math.inf
 
-    def record_text_fields(self) -> Flow[None]:
+    async def record_text_fields(self, server: Server) -> None:
         if self.judge is not None:
-            yield from record_text_fields(self._context, self.judge.targets, self.judge.take_shown())
+            await record_text_fields(server, self._context, self.judge.targets, self.judge.take_shown())
 
-    def close(self) -> Flow[None]:
+    async def close(self, server: Server) -> None:
         if self._pool is not None:
-            yield Compute(self._pool.close)
+            await server.compute(self._pool.close)
 
-    def _read_targets(self) -> Flow[None]:
-        targets = yield from find_targets(self._context, self._index, self._options.text_field, dry_run=False)
+    async def _read_targets(self, server: Server) -> None:
+        targets = await find_targets(server, self._context, self._index, self._options.text_field, dry_run=False)
         before = self._computed
         scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
         if self._pool is None or self._computed != before:
-            yield from self.close()
+            await self.close(server)
             self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
         self.judge = Judge(self._context.prefix, targets, self._pool)
 
@@ -245,12 +247,12 @@ class Changes:
         self._characters = memory_bytes // BYTES_PER_CHARACTER
         self._size = min(FIRST_PAGE, batch)
 
-    def read(self, place: Place, judge: Judge, first: int, last: int) -> Flow[Page]:
+    async def read(self, server: Server, place: Place, judge: Judge, first: int, last: int) -> Page:
         """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
         asked = self._size + 1  # one document more shows whether all of the last number are here
         while True:
             try:
-                answer = yield from ask(self._call(place, judge, first, last, asked))
+                answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
             except Exception as error:
                 if self._size == 1 or asked > self._size + 1 or not is_window_refused(error):
                     raise
@@ -291,17 +293,17 @@ class Changes:
         fitting = self._characters // max(1, longest)
         self._size = max(1, min(self._batch, 2 * self._size, fitting))
 
-    def repair(self, place: Place, judge: Judge, hits: Hits) -> Flow[None]:
+    async def repair(self, server: Server, place: Place, judge: Judge, hits: Hits) -> None:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
         Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
         """
         if not hits:
             return
-        at = yield Compute(now)
-        judged: list[Judgement] = yield Compute(judge.judge, (hits, at))
+        at = await server.compute(now)
+        judged: list[Judgement] = await server.compute(judge.judge, hits, at)
         wrong = [each for each in judged if each.operation is not None]
-        outcomes = yield from send_bulk([each.operation for each in wrong if each.operation is not None])
+        outcomes = await send_bulk(server, [each.operation for each in wrong if each.operation is not None])
         for each in judged:
             if each.failure is not None:
                 self._tally.fail(each.failure)

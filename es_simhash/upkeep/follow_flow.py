@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
@@ -13,10 +14,11 @@ from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import GroupingRequest, Resources
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.mapping.shards_flow import Shard, reads_primaries
+from es_simhash.mapping.shards_flow import Shard, reading_primaries
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.protocol import Compute, Emit, Flow, Index, Wait, check_index, index_key, local_names
+from es_simhash.transport.protocol import Index, check_index, index_key, local_names
 from es_simhash.transport.retry_flow import Patience, refresh
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_changes_flow import Changes, FollowedIndices, Place, Places
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError
 from es_simhash.upkeep.follow_options import (
@@ -31,7 +33,9 @@ from es_simhash.upkeep.setup_flow import Target
 _SHARE_OF_LEASE = 1 / 3
 
 
-def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]:
+async def follow(
+    server: Server, context: Context, index: Index, options: FollowOptions
+) -> AsyncGenerator[Sequence[FollowReport], None]:
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
     It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
@@ -47,9 +51,11 @@ def follow(context: Context, index: Index, options: FollowOptions) -> Flow[None]
         raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
     follower = _Follower(context, index, options)
     try:
-        yield from follower.run()
+        async with aclosing(follower.run(server)) as parts:
+            async for part in parts:
+                yield part
     finally:
-        yield from follower.close()
+        await follower.close(server)
 
 
 class _Follower:
@@ -69,13 +75,13 @@ class _Follower:
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
 
-    def run(self) -> Flow[None]:
-        self._clock = self._caught_up_at = yield Compute(time.monotonic)
+    async def run(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+        self._clock = self._caught_up_at = await server.compute(time.monotonic)
         patience = Patience()
         is_done = False
         while not is_done:
             try:
-                is_done = yield from self._step()
+                is_done = await self._step(server)
             except LeaseLostError:
                 self._refuse_to_wait()
             except Exception as error:
@@ -85,40 +91,44 @@ class _Follower:
                 self._tally.errors[kind] += 1
                 self._tally.problem = str(error)
                 self._indices.distrust()
-                self._clock = yield Compute(time.monotonic)
-                yield Emit(self._report("retrying"))
-                yield patience.wait()
+                self._clock = await server.compute(time.monotonic)
+                yield [self._report("retrying")]
+                await patience.wait(server)
             else:
                 patience.renew()
-        self._clock = yield Compute(time.monotonic)
-        yield Emit(self._report("done"))
+        self._clock = await server.compute(time.monotonic)
+        yield [self._report("done")]
 
-    def close(self) -> Flow[None]:
+    async def close(self, server: Server) -> None:
         """Record the position, and give the lease back; if that fails, the lease ends by itself."""
         try:
             self._note_position()
-            yield from self._lease.release()
+            await self._lease.release(server)
         except Exception:  # noqa: BLE001 -- what ended the run matters more
             self._lease.is_held = False
         finally:
-            yield from self._indices.close()
+            await self._indices.close(server)
 
-    def _step(self) -> Flow[bool]:
+    async def _step(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
         """Take the lease, or do a round of work; return whether everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
-            yield from self._indices.check()
+            await self._indices.check(server)
             self._has_begun = True
         if not self._lease.is_held:
-            yield from self._stand_by()
+            async with aclosing(self._stand_by(server)) as parts:
+                async for part in parts:
+                    yield part
             return False
-        yield from self._round()
-        self._clock = yield Compute(time.monotonic)
+        async with aclosing(self._round(server)) as parts:
+            async for part in parts:
+                yield part
+        self._clock = await server.compute(time.monotonic)
         if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
             return True
         if not self._options.once:
-            yield Emit(self._report("waiting"))
-            yield Wait(min(self._pause, self._regroup.seconds_left(self._clock)))
+            yield [self._report("waiting")]
+            await server.sleep(min(self._pause, self._regroup.seconds_left(self._clock)))
         return False
 
     @property
@@ -126,16 +136,16 @@ class _Follower:
         """How long to wait where nothing is to be done; the holder of a lease must show in time that it lives."""
         return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
 
-    def _stand_by(self) -> Flow[None]:
-        if (yield from self._lease.take()):
+    async def _stand_by(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+        if await self._lease.take(server):
             self._places.load(self._lease.position.get("places"))
             self._regroup.load(self._lease.position.get("groups", {}))
             return
         self._refuse_to_wait()
         self._tally.problem = f"{self._lease.holder} follows {index_key(self._index)}"
-        self._clock = yield Compute(time.monotonic)
-        yield Emit(self._report("standby"))
-        yield Wait(self._pause)
+        self._clock = await server.compute(time.monotonic)
+        yield [self._report("standby")]
+        await server.sleep(self._pause)
 
     def _refuse_to_wait(self) -> None:
         if not self._options.wait:
@@ -145,55 +155,61 @@ class _Follower:
                 kind="held",
             )
 
-    def _round(self) -> Flow[None]:
+    async def _round(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
         """Read what changed up to now, then decide groups, then read a share again."""
-        begun = yield Compute(time.monotonic)
-        yield from self._look(begun)
+        begun = await server.compute(time.monotonic)
+        await self._look(server, begun)
         behind = self._places.behind
         if behind:
-            yield Emit(self._report("reading"))
-            yield from _read(self._context, sorted({each.shard.index for each in behind}), self, behind)
-        yield from self._verify(begun)
-        clock = yield Compute(time.monotonic)
+            yield [self._report("reading")]
+            async with aclosing(
+                _read(server, self._context, sorted({each.shard.index for each in behind}), self, behind)
+            ) as parts:
+                async for part in parts:
+                    yield part
+        await self._verify(server, begun)
+        clock = await server.compute(time.monotonic)
         is_quiet = not behind or (self._options.once and self._has_reached_goal())
         if self._regroup.is_due(clock, is_quiet=is_quiet):
-            yield Emit(self._report("grouping"))
-            yield from self._regroup.carry_out(lambda: self._report("grouping"))
+            yield [self._report("grouping")]
+            async with aclosing(self._regroup.carry_out(server, lambda: self._report("grouping"))) as parts:
+                async for part in parts:
+                    yield part
         if not self._regroup.is_pending:
             self._caught_up_at = begun
         self._note_position()
         if behind:
-            yield from self._lease.renew()
+            await self._lease.renew(server)
         else:
-            yield from self._lease.renew_if_due()
+            await self._lease.renew_if_due(server)
 
-    def _look(self, clock: float) -> Flow[None]:
+    async def _look(self, server: Server, clock: float) -> None:
         """Learn how many operations each shard has, and what its documents must carry."""
-        positions = yield from self._indices.look(clock)
+        positions = await self._indices.look(server, clock)
         self._regroup.note_targets(self._indices.targets)
         self._places.look(positions, self._indices.purposes)
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
-    def read_place(self, place: Place) -> Flow[None]:
+    async def read_place(self, server: Server, place: Place) -> AsyncGenerator[Sequence[FollowReport], None]:
         last = place.position.checkpoint
         while place.is_behind:
-            page_last = yield from self._repair(place, place.read + 1, last, is_change=True)
+            page_last = await self._repair(server, place, place.read + 1, last, is_change=True)
             place.advance(page_last)
             self._note_position()
-            yield from self._lease.renew_if_due()
-            self._clock = yield Compute(time.monotonic)
-            yield Emit(self._report("reading"))
+            await self._lease.renew_if_due(server)
+            self._clock = await server.compute(time.monotonic)
+            yield [self._report("reading")]
 
-    def _repair(self, place: Place, first: int, last: int, *, is_change: bool) -> Flow[int]:
+    async def _repair(self, server: Server, place: Place, first: int, last: int, *, is_change: bool) -> int:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
         judge = self._indices.judge
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
-        page = yield from self._changes.read(place, judge, first, last)
-        yield from self._lease.renew_if_due()
+        page = await self._changes.read(server, place, judge, first, last)
+        await self._lease.renew_if_due(server)
         before = self._tally.sums["written"]
-        yield from self._changes.repair(place, judge, page.hits)
+        await self._changes.repair(server, place, judge, page.hits)
         ids = [hit["_id"] for hit in page.hits]
         if is_change:
             self._tally.sums["read"] += len(page.hits)
@@ -202,10 +218,10 @@ class _Follower:
             self._tally.sums["verified"] += len(page.hits)
             if self._tally.sums["written"] > before:
                 self._regroup.add(ids, may_lack=False)
-        yield from self._indices.record_text_fields()
+        await self._indices.record_text_fields(server)
         return page.last
 
-    def _verify(self, clock: float) -> Flow[None]:
+    async def _verify(self, server: Server, clock: float) -> None:
         """Read the share again that is due by now, a page of each shard at most."""
         seconds = 0.0 if self._verified_at is None else clock - self._verified_at
         self._verified_at = clock
@@ -214,7 +230,7 @@ class _Follower:
         for place in self._places:
             due = place.owe(self._options.verify_share, seconds)
             if due > place.verified:
-                place.verify((yield from self._repair(place, place.verified + 1, due, is_change=False)))
+                place.verify(await self._repair(server, place, place.verified + 1, due, is_change=False))
 
     def _has_reached_goal(self) -> bool:
         goal = self._goal or {}
@@ -232,11 +248,15 @@ class _Follower:
         )
 
 
-@reads_primaries
-def _read(_context: Context, names: Index, follower: _Follower, behind: Sequence[Place]) -> Flow[None]:
-    yield from refresh(names)
+async def _read(
+    server: Server, _context: Context, names: Index, follower: _Follower, behind: Sequence[Place]
+) -> AsyncGenerator[Sequence[FollowReport], None]:
+    server = await reading_primaries(server, names)
+    await refresh(server, names)
     for place in behind:
-        yield from follower.read_place(place)
+        async with aclosing(follower.read_place(server, place)) as parts:
+            async for part in parts:
+                yield part
 
 
 # So many changed documents are judged at once; it takes some seconds.
@@ -322,19 +342,22 @@ class Regroup:
             self._is_all = True
         return self.is_pending
 
-    def carry_out(self, report: Callable[[], FollowReport]) -> Flow[None]:
+    async def carry_out(
+        self, server: Server, report: Callable[[], FollowReport]
+    ) -> AsyncGenerator[Sequence[FollowReport], None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
         Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
         """
-        begun = yield Compute(time.monotonic)
+        begun = await server.compute(time.monotonic)
         if len(self._ids) > FEW:
-            documents, _ = yield from count_documents(self._index)
+            documents, _ = await count_documents(server, self._index)
             self._is_all |= COSTS * len(self._ids) > documents
         is_all, ids = self._is_all, list(islice(self._ids, FEW))
         if is_all:
-            yield from self._lease.renew(seconds=LONG_SECONDS)
+            await self._lease.renew(server, seconds=LONG_SECONDS)
         flow = reconcile(
+            server,
             self._context,
             self._index,
             GroupingRequest(),
@@ -344,7 +367,7 @@ class Regroup:
             resources=Resources(memory_bytes=self._options.memory_bytes),
         )
         try:
-            done = yield from self._lease.keeping(flow, report)
+            done = await self._lease.keeping(server, flow, report)
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.
             if self._options.once:
@@ -355,12 +378,12 @@ class Regroup:
             self._rests_until = begun + REFUSED_SECONDS
         else:
             self._settle(done, None if is_all else ids)
-            ended = yield Compute(time.monotonic)
+            ended = await server.compute(time.monotonic)
             self._rests_until = 2 * ended - begun  # reading has half of the time
             if is_all:
                 self._proven_at = ended
         if is_all:
-            yield from self._lease.renew()
+            await self._lease.renew(server)
 
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""

@@ -13,15 +13,12 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from es_simhash.errors import LeaseError
 from es_simhash.transport.protocol import (
     Call,
-    Compute,
-    Emit,
-    Flow,
     Index,
     Request,
     Together,
@@ -29,7 +26,8 @@ from es_simhash.transport.protocol import (
     index_key,
     status_of,
 )
-from es_simhash.transport.retry_flow import ask, carry_out, now
+from es_simhash.transport.retry_flow import carry_out, now, retry
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_options import LASTING, FollowReport, UnreadableError
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id, refuse_hindered
@@ -80,14 +78,14 @@ class Lease:
         self.seconds = seconds
         self.holder = ""
 
-    def take(self) -> Flow[bool]:
+    async def take(self, server: Server) -> bool:
         """
         Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
         Raises LeaseError if the document cannot be read or written, UnreadableError or WritesRefusedError if only now.
         """
-        before = yield Compute(time.monotonic)
-        found = yield from self._read()
-        after = yield Compute(time.monotonic)
+        before = await server.compute(time.monotonic)
+        found = await self._read(server)
+        after = await server.compute(time.monotonic)
         if found is None:
             self.position, self._version = {}, None
         else:
@@ -102,49 +100,51 @@ class Lease:
             position = held.get("position")
             self.position, self._version = position if isinstance(position, Mapping) else {}, version
         try:
-            yield from self.renew()
+            await self.renew(server)
         except LeaseLostError:
             return False
         self.is_held = True
         return True
 
-    def renew(self, *, seconds: float | None = None) -> Flow[None]:
+    async def renew(self, server: Server, *, seconds: float | None = None) -> None:
         """
         Record that the holder lives, and its position; the lease lasts *seconds* from now, by default as always.
         Raises LeaseLostError if another follower has it, LeaseError if the document cannot be read or written.
         """
-        begun = yield Compute(time.monotonic)
-        renewed = yield Compute(now)
-        yield from self._write(self._owner, self.seconds if seconds is None else seconds, renewed)
+        begun = await server.compute(time.monotonic)
+        renewed = await server.compute(now)
+        await self._write(server, self._owner, self.seconds if seconds is None else seconds, renewed)
         # After a long lease, as if it had been renewed when it has an ordinary one left.
         self._renewed_at = begun if seconds is None else begun + seconds - self.seconds
 
-    def renew_if_due(self) -> Flow[None]:
+    async def renew_if_due(self, server: Server) -> None:
         """Do as :meth:`renew` if a third of the time is over, or else nothing."""
-        if self.is_held and (yield Compute(time.monotonic)) - self._renewed_at >= self.seconds * _RENEWED_AFTER:
-            yield from self.renew()
+        if self.is_held and await server.compute(time.monotonic) - self._renewed_at >= self.seconds * _RENEWED_AFTER:
+            await self.renew(server)
 
-    def release(self) -> Flow[None]:
+    async def release(self, server: Server) -> None:
         """Give the lease back, if it is held: with one request, because a lease that is not given back ends too."""
         if self.is_held:
-            renewed = yield Compute(now)
+            renewed = await server.compute(now)
             self.is_held = False
-            yield Bulk([self._operation(None, self.seconds, renewed)]).call()
+            await server.send(Bulk([self._operation(None, self.seconds, renewed)]).call())
 
-    def keeping(self, flow: Flow[_T], report: Callable[[], FollowReport]) -> Flow[_T]:
+    async def keeping(self, server: Server, flow: Awaitable[_T], report: Callable[[], FollowReport]) -> _T:
         """Carry *flow* out; renew the lease between its requests, and emit a report, after which a caller may stop."""
 
-        def answer(request: Request) -> Flow[Any]:
+        async def answer(request: Request) -> Any:
             if isinstance(request, (Call, Together)):
-                yield from self.renew_if_due()
-                yield Emit(report())
-            return (yield request)
+                await self.renew_if_due(server)
+                yield [report()]
+            return await server.send(request)
 
-        return (yield from carry_out(flow, next(flow), answer))
+        return await carry_out(server, flow, next(flow), answer)
 
-    def _read(self) -> Flow[Mapping[str, Any] | None]:
+    async def _read(self, server: Server) -> Mapping[str, Any] | None:
         """Return the document, or ``None`` where there is none; make the index where it is missing."""
-        answer = yield from ask(Call("mget", {"body": {"docs": [{"_index": self._state_index, "_id": self._id}]}}))
+        answer = await retry(
+            server, lambda: server.mget(body={"docs": [{"_index": self._state_index, "_id": self._id}]})
+        )
         [found] = answer["docs"]
         if "error" in found:
             refusal = Refusal.read(UNREADABLE, found["error"])
@@ -153,13 +153,13 @@ class Lease:
             if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
                 failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
                 raise UnreadableError(failure)
-            yield from self._create_index()
+            await self._create_index(server)
         return found if found.get("found") else None
 
-    def _create_index(self) -> Flow[None]:
+    async def _create_index(self, server: Server) -> None:
         body = {"mappings": _MAPPING, "settings": _SETTINGS}
         try:
-            yield Call("create_index", {"index": self._state_index, "body": body})
+            await server.create_index(index=self._state_index, body=body)
         except Exception as error:
             if status_of(error) != 400 or _EXISTS not in error_text(error):
                 raise
@@ -193,12 +193,12 @@ class Lease:
         }
         return Operation("create" if self._version is None else "index", header, body)
 
-    def _write(self, owner: str | None, seconds: float, renewed: str) -> Flow[None]:
-        [outcome] = yield from send_bulk([self._operation(owner, seconds, renewed)])
+    async def _write(self, server: Server, owner: str | None, seconds: float, renewed: str) -> None:
+        [outcome] = await send_bulk(server, [self._operation(owner, seconds, renewed)])
         if outcome.is_done:
             self._version = outcome.version
         elif outcome.status in (CONFLICT, MISSING):
-            yield from self._adopt()
+            await self._adopt(server)
         else:
             if outcome.hindrance != "forbidden":
                 refuse_hindered([outcome])
@@ -208,10 +208,10 @@ class Lease:
                 kind="refused",
             )
 
-    def _adopt(self) -> Flow[None]:
+    async def _adopt(self, server: Server) -> None:
         """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
         was_held, self.is_held = self.is_held, False  # until it is known
-        found = yield from self._read()
+        found = await self._read(server)
         held = {} if found is None else self._source(found)
         if found is None or held.get("owner") != self._owner:
             self.holder = str(held.get("host"))

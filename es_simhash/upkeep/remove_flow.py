@@ -13,12 +13,13 @@ from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, ow
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.mapping.rule import take_out
-from es_simhash.mapping.shards_flow import reads_primaries
+from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, read_pages
-from es_simhash.transport.protocol import Flow, Index, index_key, local_names, noting
+from es_simhash.transport.protocol import Index, index_key, local_names, noting
 from es_simhash.transport.retry_flow import refresh
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
@@ -49,10 +50,9 @@ class RemovedFields:
     indices: tuple[str, ...]
 
 
-@reads_primaries
-def remove_fields(
-    context: Context, index: Index, *, groups_only: bool = False, dry_run: bool = False
-) -> Flow[RemovedFields]:
+async def remove_fields(
+    server: Server, context: Context, index: Index, *, groups_only: bool = False, dry_run: bool = False
+) -> RemovedFields:
     """
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
     A field once mapped stays in the mapping, empty: no product can remove it. Where scripts are not allowed,
@@ -62,17 +62,18 @@ def remove_fields(
     (an update would lose the rest),
     and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
     """
-    every = yield from read_mappings(index)
+    server = await reading_primaries(server, index)
+    every = await read_mappings(server, index)
     prefix = context.prefix
     # Elsewhere nothing of ours was written: what is there with these names is the user's own.
     mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
     if not mappings:
-        own, gaps = yield from count_documents(index, {"exists": {"field": prefix}})
+        own, gaps = await count_documents(server, index, {"exists": {"field": prefix}})
         check_whole(gaps)
         if own:
             raise nothing_recorded(index_key(index), every, prefix)
         return RemovedFields(0, (), ())
-    yield from refuse_updates(index, mappings)
+    await refuse_updates(server, index, mappings)
     names = list(mappings)
     fields = TAGS if groups_only else (*OWNED, *GROUPED)
     clearing = _Clearing(prefix, fields)
@@ -81,42 +82,42 @@ def remove_fields(
     }
     if len(mappings) < len(every):
         query["bool"]["filter"] = [{"terms": {"_index": names}}]
-    yield from refresh(names)
+    await refresh(server, names)
     # What an alias hides keeps its fields; so their record stays, too.
-    names = yield from _shown_whole(index, names, query)
+    names = await _shown_whole(server, index, names, query)
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
     metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
     recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
     if dry_run:
-        documents, gaps = yield from count_documents(index, query)
+        documents, gaps = await count_documents(server, index, query)
         check_whole(gaps)
         return RemovedFields(documents, (), tuple(recorded))
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     with noting(lambda: "no document was changed"):
         for name in names:
             if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
-                yield from change_mapping(
-                    name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
+                await change_mapping(
+                    server, name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
                 )
                 context.forget()
     with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
-        check_whole((yield from read_pages(index, body, clearing.clear, page=PAGE)))
+        check_whole(await read_pages(server, index, body, clearing.clear, page=PAGE))
     if not clearing.failures:
         for name in recorded:
-            yield from change_mapping(name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
+            await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
         context.forget()
-    yield from refresh(index)
+    await refresh(server, index)
     return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))
 
 
-def _shown_whole(index: Index, names: Sequence[str], query: Mapping[str, Any]) -> Flow[list[str]]:
+async def _shown_whole(server: Server, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
     """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
     found = list(names)
-    for name in [] if local_names(index) == found else (yield from narrowed(index)):
+    for name in [] if local_names(index) == found else await narrowed(server, index):
         if name not in found:
             continue
-        everything, gaps = yield from count_documents(name, query)
-        shown, more = yield from count_documents(index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        everything, gaps = await count_documents(server, name, query)
+        shown, more = await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
         check_whole([*gaps, *more])
         if shown < everything:
             found.remove(name)
@@ -139,14 +140,14 @@ class _Clearing:
         self._names = names
         self._scripts = True
 
-    def clear(self, hits: Hits) -> Flow[bool]:
+    async def clear(self, server: Server, hits: Hits) -> bool:
         hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
-        outcomes = yield from self._send(hits)
+        outcomes = await self._send(server, hits)
         refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
         if refused and self._scripts:
             # No script language here, or none allowed: a partial document does it as well.
             self._scripts = False
-            outcomes = [each for each in outcomes if each.status != 400] + (yield from self._send(refused))
+            outcomes = [each for each in outcomes if each.status != 400] + await self._send(server, refused)
         for outcome in outcomes:
             if outcome.is_done:
                 self.documents += 1
@@ -155,14 +156,14 @@ class _Clearing:
         refuse_hindered(outcomes)
         return False
 
-    def _send(self, hits: Sequence[Mapping[str, Any]]) -> Flow[list[Outcome]]:
+    async def _send(self, server: Server, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         operations = []
         for hit in hits:
             header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
             if "_routing" in hit:
                 header["routing"] = hit["_routing"]
             operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=self._scripts)))
-        return (yield from send_bulk(operations))
+        return await send_bulk(server, operations)
 
 
 def _clear(hit: Mapping[str, Any], names: Sequence[str], prefix: str, *, script: bool) -> dict[str, Any]:

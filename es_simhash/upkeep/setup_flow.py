@@ -41,7 +41,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import (
     Call,
-    Flow,
     Index,
     cause_of,
     check_index,
@@ -50,13 +49,15 @@ from es_simhash.transport.protocol import (
     noting,
     status_of,
 )
-from es_simhash.transport.retry_flow import Patience, ask, unless_refused
+from es_simhash.transport.retry_flow import Patience, retry, unless_refused
+from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import put_fields, refuse_updates
 
 logger = logging.getLogger("es_simhash")
 
 
-def create_index(
+async def create_index(
+    server: Server,
     context: Context,
     index: str,
     settings: IndexSettings,
@@ -64,7 +65,7 @@ def create_index(
     index_settings: Mapping[str, Any] | None,
     *,
     dry_run: bool = False,
-) -> Flow[IndexSettings]:
+) -> IndexSettings:
     """
     Create *index* with the caller's *mappings* and *index_settings*, and add our fields; in a dry run, only check them.
     If a template gives our fields other settings, *settings* replace them. Logs a warning if ``_source`` leaves fields
@@ -94,29 +95,29 @@ def create_index(
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     if dry_run:
         check_new_name(index)
-        yield from _try_body(index, body)
+        await _try_body(server, index, body)
         return settings
-    yield from put_fields(Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
+    await put_fields(server, Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
     context.forget()
     try:
-        yield from _outdo_templates(context, index, settings)
+        await _outdo_templates(server, context, index, settings)
     except BaseException as error:
         error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
         raise
     return settings
 
 
-def _try_body(index: str, body: Mapping[str, Any]) -> Flow[None]:
+async def _try_body(server: Server, index: str, body: Mapping[str, Any]) -> None:
     """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
-    yield from unless_refused(simulate({"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
+    await unless_refused(simulate(server, {"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
 
 
-def simulate(template: Mapping[str, Any], what: str) -> Flow[Mapping[str, Any]]:
+async def simulate(server: Server, template: Mapping[str, Any], what: str) -> Mapping[str, Any]:
     """Return what a new index of *template* would have; raise InvalidInputError if the server would refuse *what*."""
     # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
     body = {**template, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
     try:
-        answer: Mapping[str, Any] = yield Call("simulate_template", {"body": body})
+        answer: Mapping[str, Any] = await server.simulate_template(body=body)
     except Exception as error:
         if status_of(error) != 400:
             raise
@@ -131,9 +132,9 @@ def _reason(error: BaseException) -> str:
     return text.partition(", cause [Validation Failed: 1: ")[2].removesuffix(";]") or text
 
 
-def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
+async def _outdo_templates(server: Server, context: Context, index: str, settings: IndexSettings) -> None:
     """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
-    mapping = next(iter((yield from read_mappings(index)).values()))
+    mapping = next(iter((await read_mappings(server, index)).values()))
     refuse_other_use(index, mapping, context.prefix)
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(context.prefix) or {}
     wanted = settings.to_dict()
@@ -141,10 +142,11 @@ def _outdo_templates(context: Context, index: str, settings: IndexSettings) -> F
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=context.prefix):
         settings = replace(settings, extra=extra or None)
         body = mapping_update(mapping, settings, prefix=context.prefix)
-        yield from change_mapping(index, mapping, body, prefix=context.prefix)
+        await change_mapping(server, index, mapping, body, prefix=context.prefix)
 
 
-def put_mapping(
+async def put_mapping(
+    server: Server,
     context: Context,
     index: Index,
     scheme: str | Scheme | None,
@@ -154,7 +156,7 @@ def put_mapping(
     value: bool | None,
     passages: bool | None = None,
     dry_run: bool = False,
-) -> Flow[list[str]]:
+) -> list[str]:
     """
     Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed, or to be changed.
     Settings that are not given stay as the index records them. All indices are judged before one is changed. Raises
@@ -168,7 +170,7 @@ def put_mapping(
         max_distance=max_distance,
         prefix=context.prefix,
     )
-    mappings = yield from read_mappings(index)
+    mappings = await read_mappings(server, index)
     bodies = {}
     for name, mapping in mappings.items():
         refuse_other_use(name, mapping, context.prefix)
@@ -188,7 +190,7 @@ def put_mapping(
         )
         if given.passages is not None:
             state = recorded.passages if recorded else None
-            given = replace(given, passages=state or (yield from _state_of_new_passages(name)))
+            given = replace(given, passages=state or await _state_of_new_passages(server, name))
         settings = replace(given, extra=recorded.extra if recorded else None)
         bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
     if not dry_run:
@@ -196,23 +198,25 @@ def put_mapping(
         changed: list[str] = []
         with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
             for name, body in bodies.items():
-                yield from change_mapping(name, mappings[name], body, prefix=context.prefix)
+                await change_mapping(server, name, mappings[name], body, prefix=context.prefix)
                 changed.append(name)
         context.forget()
     return sorted(mappings)
 
 
-def _state_of_new_passages(name: str) -> Flow[PassageState]:
+async def _state_of_new_passages(server: Server, name: str) -> PassageState:
     """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
     # A user who may change mappings need not be one who may search.
-    found = yield from unless_refused(count_documents(name), 401, 403)
+    found = await unless_refused(count_documents(server, name), 401, 403)
     return "partial" if found is None or any(found) else "complete"
 
 
-def change_mapping(name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str) -> Flow[None]:
+async def change_mapping(
+    server: Server, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str
+) -> None:
     """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
-        yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
     except Exception as error:
         if "total fields" in error_text(error):
             new = ", ".join(_new_fields(mapping, body))
@@ -236,9 +240,9 @@ def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping.get("properties") or {}
 
 
-def read_mappings(index: Index) -> Flow[dict[str, Mapping[str, Any]]]:
+async def read_mappings(server: Server, index: Index) -> dict[str, Mapping[str, Any]]:
     """Return the mapping of each concrete index behind *index*, sorted by name; costs one request."""
-    answer = yield Call("get_mapping", {"index": check_index(index)})
+    answer = await server.get_mapping(index=check_index(index))
     if not answer:
         raise no_index(index)
     return {name: answer[name].get("mappings") or {} for name in sorted(answer)}
@@ -270,9 +274,9 @@ def scheme_of(targets: Mapping[str, Target]) -> Scheme:
     return next(iter(targets.values())).settings.scheme
 
 
-def find_targets(
-    context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
-) -> Flow[dict[str, Target]]:
+async def find_targets(
+    server: Server, context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
+) -> dict[str, Target]:
     """
     Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
     Costs three requests, one for each index that lacks our fields, and counts for text fields that a mapping does not
@@ -280,8 +284,8 @@ def find_targets(
     mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
     records or no index can have such a field.
     """
-    resolved = yield from resolve_index(context, index)
-    yield from refuse_updates(index, resolved.mappings)
+    resolved = await resolve_index(server, context, index)
+    await refuse_updates(server, index, resolved.mappings)
     if resolved.assumed is not None:
         raise MappingError(
             f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
@@ -292,8 +296,8 @@ def find_targets(
     names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
     for name in every if text_field else ():
         check_texts(name, resolved.mappings[name], names[name])
-    yield from _refuse_impossible(context, resolved, names)
-    answer = yield from ask(Call("get_settings", {"index": index}))
+    await _refuse_impossible(server, context, resolved, names)
+    answer = await retry(server, lambda: server.get_settings(index=index))
     targets = {}
     for name in sorted(every):
         found = answer[name]["settings"]
@@ -302,13 +306,13 @@ def find_targets(
     if not dry_run:
         # An index in which no document has such a text needs no fields; its documents are only read.
         lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
-        yield from _add_fields(context, resolved, targets, lacking)
+        await _add_fields(server, context, resolved, targets, lacking)
     return targets
 
 
-def _add_fields(
-    context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
-) -> Flow[None]:
+async def _add_fields(
+    server: Server, context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
+) -> None:
     """Add our fields to the indices *lacking* them, and where it is allowed, the marker."""
     for name, target in targets.items():
         has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=context.prefix)
@@ -316,7 +320,7 @@ def _add_fields(
             continue
         body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
         try:
-            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
             # Lookups without a marker read the mapping.
             if name in lacking or status_of(error) not in (400, 401, 403):
@@ -360,7 +364,9 @@ def _text_fields(
     return shared
 
 
-def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> Flow[None]:
+async def _refuse_impossible(
+    server: Server, context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]
+) -> None:
     """
     Refuse text fields that no document can have, before a fingerprint is written or removed.
     An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
@@ -371,12 +377,12 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and (yield from _has_documents(unrecorded)):
+        if unrecorded and await _has_documents(server, unrecorded):
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
-            if (yield from _has_documents(name, query)):
+            if await _has_documents(server, name, query):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "
@@ -384,9 +390,9 @@ def _refuse_impossible(context: Context, resolved: Resolved, names: Mapping[str,
                 )
 
 
-def _has_documents(index: Index, query: Mapping[str, Any] | None = None) -> Flow[bool]:
+async def _has_documents(server: Server, index: Index, query: Mapping[str, Any] | None = None) -> bool:
     """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
-    documents, gaps = yield from count_documents(index, query, patience=Patience())
+    documents, gaps = await count_documents(server, index, query, patience=Patience())
     check_whole(gaps)
     return documents > 0
 
@@ -395,23 +401,27 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.each and field in resolved.each[name].text_fields
 
 
-def record_settings(context: Context, targets: dict[str, Target], name: str, **changes: Any) -> Flow[None]:
+async def record_settings(
+    server: Server, context: Context, targets: dict[str, Target], name: str, **changes: Any
+) -> None:
     """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
-    mapping: Mapping[str, Any] = (yield from read_mappings(name))[name]
+    mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
     settings = replace(read_settings(mapping, prefix=context.prefix) or targets[name].settings, **changes)
     record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)}
     marker = {"properties": marker_properties(settings, prefix=context.prefix, mapping=mapping)}
     try:
-        yield Call("put_mapping", {"index": name, "body": record | {"properties": {context.prefix: marker}}})
+        await server.put_mapping(index=name, body=record | {"properties": {context.prefix: marker}})
     except Exception as error:
         # A full mapping, and one of derived source, take no marker: lookups read the mapping instead.
         if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=context.prefix):
             raise
-        yield Call("put_mapping", {"index": name, "body": record})
+        await server.put_mapping(index=name, body=record)
     context.forget()
     targets[name] = replace(targets[name], settings=settings)
 
 
-def record_text_fields(context: Context, targets: dict[str, Target], names: Sequence[str]) -> Flow[None]:
+async def record_text_fields(
+    server: Server, context: Context, targets: dict[str, Target], names: Sequence[str]
+) -> None:
     for name in names:
-        yield from record_settings(context, targets, name, text_fields=targets[name].text_fields)
+        await record_settings(server, context, targets, name, text_fields=targets[name].text_fields)

@@ -30,8 +30,9 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.record import Record
-from es_simhash.transport.protocol import Call, Flow, Index, status_of
-from es_simhash.transport.retry_flow import send_once, unless_refused
+from es_simhash.transport.protocol import Index, status_of
+from es_simhash.transport.retry_flow import unless_refused
+from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import simulate
 from es_simhash.writes.targets_flow import ask_about, next_index, write_index
 
@@ -71,7 +72,9 @@ class TemplateChange(Record):
         return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm=""))
 
 
-def put_index_template(context: Context, name: str, text_field: Any, *, dry_run: bool = False) -> Flow[TemplateChange]:
+async def put_index_template(
+    server: Server, context: Context, name: str, text_field: Any, *, dry_run: bool = False
+) -> TemplateChange:
     """
     Put our fields into the index template that *name* means: an alias, a data stream, or a template.
     Cost: up to nine requests. No server writes a template on condition, so it is read again just before it is stored;
@@ -79,19 +82,19 @@ def put_index_template(context: Context, name: str, text_field: Any, *, dry_run:
     """
     check_server_name("name", name, of="an index template, an alias or a data stream")
     check_fields("text_field", text_field, may_lack=True)
-    template, users = yield from _find_template(context, name)
-    before = yield from _read_template(template)
-    shown = yield from simulate(before, f"index template {template!r}")
+    template, users = await _find_template(server, context, name)
+    before = await _read_template(server, template)
+    shown = await simulate(server, before, f"index template {template!r}")
     mapping, index_settings = shown.get("mappings") or {}, shown.get("settings") or {}
     _refuse_faults(template, mapping, prefix=context.prefix, but=("no_fields", "not_mapped"))
-    settings = yield from _read_wanted(context, users or before["index_patterns"], mapping, text_field)
+    settings = await _read_wanted(server, context, users or before["index_patterns"], mapping, text_field)
     if has_synthetic_source(mapping, index_settings):
         settings = replace(settings, value=False)
     update = mapping_update(mapping, settings, prefix=context.prefix)
     if has_derived_source(index_settings):
         update = for_derived_source(update, prefix=context.prefix)
     after = _with_fields(before, update["properties"][context.prefix], settings, prefix=context.prefix)
-    result = (yield from simulate(after, f"index template {template!r} with our fields")).get("mappings") or {}
+    result = (await simulate(server, after, f"index template {template!r} with our fields")).get("mappings") or {}
     if result == mapping:
         return TemplateChange(template, before, before, stored=False)
     _refuse_managed(template, before)
@@ -102,28 +105,28 @@ def put_index_template(context: Context, name: str, text_field: Any, *, dry_run:
             f"({', '.join(before.get('composed_of') or ())}): take it out of composed_of, and run this again"
         )
     if not dry_run:
-        if (yield from _read_template(template)) != before:
+        if await _read_template(server, template) != before:
             raise MappingError(f"somebody else changed index template {template!r} meanwhile: run it again")
-        yield Call("put_index_template", {"name": template, "body": after})
+        await server.put_index_template(name=template, body=after)
     return TemplateChange(template, before, after, stored=not dry_run)
 
 
-def _find_template(context: Context, name: str) -> Flow[tuple[str, str | None]]:
+async def _find_template(server: Server, context: Context, name: str) -> tuple[str, str | None]:
     """Return the template of *name*, and the name that shows what its indices record; ``None`` for its patterns."""
-    streams = ((yield from ask_about("get_data_stream", name)) or {}).get("data_streams")
+    streams = (await ask_about(server, "get_data_stream", name) or {}).get("data_streams")
     if streams:
         return streams[0]["template"], name
-    aliases = (yield from ask_about("get_alias", name)) or {}
-    answer = yield Call("get_index_template")
+    aliases = await ask_about(server, "get_alias", name) or {}
+    answer = await server.get_index_template()
     templates = {each["name"]: each["index_template"] for each in answer["index_templates"]}
     if not aliases and name in templates:
         return name, None
     created = next_index(aliases, name) or write_index(aliases, name) or max(aliases, default=name)
     fitting = [each for each, body in templates.items() if _matches(created, body["index_patterns"])]
     if not fitting:
-        yield from _refuse_legacy(created)
+        await _refuse_legacy(server, created)
         if not aliases:
-            if (yield from unless_refused(send_once(Call("get_mapping", {"index": name})), 401, 403, 404)):
+            if await unless_refused(server.get_mapping(index=name), 401, 403, 404):
                 raise InvalidInputError(
                     f"{name!r} is an index, not an index template, alias or data stream: setup is enough"
                 )
@@ -138,9 +141,9 @@ def _matches(index: str, patterns: Iterable[str]) -> bool:
     return any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), index) for each in patterns)
 
 
-def _refuse_legacy(created: str) -> Flow[None]:
+async def _refuse_legacy(server: Server, created: str) -> None:
     """Raise if only a template of the older kind makes the index *created*, or has that name."""
-    legacy: Mapping[str, Any] = yield Call("get_legacy_template")
+    legacy: Mapping[str, Any] = await server.get_legacy_template()
     for name, body in sorted(legacy.items()):
         if name == created or _matches(created, body.get("index_patterns") or ()):
             raise InvalidInputError(
@@ -173,20 +176,22 @@ def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: S
         )
 
 
-def _read_template(name: str) -> Flow[dict[str, Any]]:
-    answer = yield Call("get_index_template", {"name": name})
+async def _read_template(server: Server, name: str) -> dict[str, Any]:
+    answer = await server.get_index_template(name=name)
     body = answer["index_templates"][0]["index_template"]
     return {key: value for key, value in body.items() if not key.startswith(_MOMENTS)}
 
 
-def _read_wanted(context: Context, users: Index, mapping: Mapping[str, Any], text_field: Any) -> Flow[IndexSettings]:
+async def _read_wanted(
+    server: Server, context: Context, users: Index, mapping: Mapping[str, Any], text_field: Any
+) -> IndexSettings:
     """
     Return what new indices are to record: what the indices *users* do, else what the template's *mapping* does.
     Without the grouping: an ingest records it, and a change of it would leave a template behind. A new index has no
     documents that lack passages.
     """
     try:
-        resolved = yield from resolve_index(context, users)
+        resolved = await resolve_index(server, context, users)
     except Exception as error:
         # Nothing has to be there yet that the patterns of a template match.
         if isinstance(users, str) or not (isinstance(error, NoIndexError) or status_of(error) == NOT_FOUND):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
-from es_simhash.transport.protocol import Call, Flow, Key, document_key, error_text, status_of
-from es_simhash.transport.retry_flow import Patience, ask, attempt, is_passing
+from es_simhash.transport.protocol import Call, Key, document_key, error_text, status_of
+from es_simhash.transport.retry_flow import Patience, attempt, is_passing, retry
+from es_simhash.transport.server import Server
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
 logger = logging.getLogger("es_simhash")
@@ -117,17 +118,17 @@ class Bulk:
         """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
         return self._call(self._waves[0])
 
-    def finish(self, answer: Any) -> Flow[list[Outcome]]:
+    async def finish(self, server: Server, answer: Any) -> list[Outcome]:
         """Return the outcome of each operation, given the *answer* to the first request."""
-        yield from self._take(self._waves[0], answer)
+        await self._take(server, self._waves[0], answer)
         for number, wave in enumerate(self._waves):
             if number:
-                yield from self._send(wave)
-            yield from self._repeat(wave)
-            yield from self._recognise(wave)
+                await self._send(server, wave)
+            await self._repeat(server, wave)
+            await self._recognise(server, wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
 
-    def _recognise(self, wave: Sequence[int]) -> Flow[None]:
+    async def _recognise(self, server: Server, wave: Sequence[int]) -> None:
         """Correct the outcomes of documents that exist because an earlier attempt of ours created them."""
         places = [
             place
@@ -142,7 +143,7 @@ class Bulk:
         if not places:
             return
         try:
-            answer = yield from ask(Call("mget", {"body": {"docs": [self._named(place) for place in places]}}))
+            answer = await retry(server, lambda: server.mget(body={"docs": [self._named(place) for place in places]}))
         except Exception as error:  # noqa: BLE001 -- a writer without the right to read is told of the conflict
             logger.debug("documents that exist were not compared: %s", error)
             return
@@ -188,10 +189,10 @@ class Bulk:
     def _call(self, places: Iterable[int]) -> Call:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
 
-    def _send(self, places: Sequence[int]) -> Flow[None]:
-        yield from self._take(places, (yield from attempt(self._call(places))))
+    async def _send(self, server: Server, places: Sequence[int]) -> None:
+        await self._take(server, places, await attempt(server.send(self._call(places))))
 
-    def _take(self, places: Sequence[int], answer: Any) -> Flow[None]:
+    async def _take(self, server: Server, places: Sequence[int], answer: Any) -> None:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
         if not isinstance(answer, BaseException):
             for place, item in zip(places, answer["items"], strict=True):
@@ -207,8 +208,8 @@ class Bulk:
         )
         if concerns_one and len(places) > 1:
             half = len(places) // 2
-            yield from self._send(places[:half])
-            yield from self._send(places[half:])
+            await self._send(server, places[:half])
+            await self._send(server, places[half:])
             return
         if status is None or not (concerns_one or is_passing(answer)):
             raise answer
@@ -243,7 +244,7 @@ class Bulk:
         self._changed.add(place)
         del self._asked[place]
 
-    def _repeat(self, wave: Sequence[int]) -> Flow[None]:
+    async def _repeat(self, server: Server, wave: Sequence[int]) -> None:
         patience, before = Patience(), len(wave)
         while waiting := self._waiting(wave):
             if len(waiting) < before:  # a short queue takes a few operations at a time: no reason to give up
@@ -252,9 +253,9 @@ class Bulk:
             if not self._changed:
                 if patience.is_spent:
                     return
-                yield patience.wait()
+                await patience.wait(server)
             self._changed.clear()
-            yield from self._send(waiting)
+            await self._send(server, waiting)
 
     def _waiting(self, wave: Sequence[int]) -> list[int]:
         """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
@@ -325,7 +326,7 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
     return later.kind in ("index", "delete") and places[0] == places[1]
 
 
-def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+async def send_bulk(server: Server, operations: Sequence[Operation]) -> list[Outcome]:
     """
     Carry *operations* out and return their outcomes, in order.
     Operations that the server refuses for load (429, 502, 503, 504) are sent again, with waits that grow while it
@@ -336,19 +337,19 @@ def send_bulk(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
     if not operations:
         return []
     bulk = Bulk(operations)
-    return (yield from bulk.finish((yield from attempt(bulk.call()))))
+    return await bulk.finish(server, await attempt(server.send(bulk.call())))
 
 
-def send_surely(operations: Sequence[Operation]) -> Flow[list[Outcome]]:
+async def send_surely(server: Server, operations: Sequence[Operation]) -> list[Outcome]:
     """Carry out operations that may be carried out twice; sent again also where perhaps only the answer was lost."""
     patience = Patience()
     while True:
         try:
-            return (yield from send_bulk(operations))
+            return await send_bulk(server, operations)
         except Exception as error:
             if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
                 raise
-        yield patience.wait()
+        await patience.wait(server)
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:
@@ -375,13 +376,14 @@ def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
     return {**document_key(found).header(), "if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
 
 
-def rewrite(
+async def rewrite(
+    server: Server,
     places: Sequence[Key],
     change: Change,
     *,
     source: bool | Sequence[str],
-    check: Callable[[], Flow[None]] | None = None,
-) -> Flow[list[Outcome | None]]:
+    check: Callable[[], Awaitable[None]] | None = None,
+) -> list[Outcome | None]:
     """
     Read each document, and write what *change* makes of it, unless somebody else was faster; up to 8 times.
     A document that was changed meanwhile, or could not be read, is read and judged again, so *change* may be called
@@ -393,7 +395,7 @@ def rewrite(
     waiting = list(range(len(places)))
     patience = Patience(_ATTEMPTS, _CONFLICT_WAIT_SECONDS)
     while waiting:
-        found = yield from _read([places[i] for i in waiting], source=source)
+        found = await _read(server, [places[i] for i in waiting], source=source)
         operations: dict[int, Operation] = {}
         unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
@@ -410,23 +412,23 @@ def rewrite(
             elif (decided := change(place, item)) is not None:
                 operations[i] = Operation(decided[0], versioned_header(item), decided[1])
         if operations and check is not None:
-            yield from check()
-        sent = yield from send_bulk(list(operations.values()))
+            await check()
+        sent = await send_bulk(server, list(operations.values()))
         for i, outcome in zip(operations, sent, strict=True):
             outcomes[i] = outcome
         waiting = unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
         if patience.is_spent:
             break
         if waiting:
-            yield patience.wait()
+            await patience.wait(server)
     return outcomes
 
 
-def _read(places: Sequence[Key], *, source: bool | Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+async def _read(server: Server, places: Sequence[Key], *, source: bool | Sequence[str]) -> list[Mapping[str, Any]]:
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)
     docs = [{**each.header(), "_source": wanted} for each in places]
-    answer = yield from ask(Call("mget", {"body": {"docs": docs}}))
+    answer = await retry(server, lambda: server.mget(body={"docs": docs}))
     items: list[Mapping[str, Any]] = answer["docs"]
     return items

@@ -22,27 +22,28 @@ from es_simhash.mapping.resolve_flow import agree
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
-from es_simhash.transport.protocol import Call, Flow, Index, Key, error_text
-from es_simhash.transport.retry_flow import ask, refresh, send_once, unless_refused
+from es_simhash.transport.protocol import Call, Index, Key, error_text
+from es_simhash.transport.retry_flow import refresh, retry, unless_refused
+from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import send_surely
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
 
 
-def find_copies(index: Index, ids: Sequence[str]) -> Flow[list[Mapping[str, Any]]]:
+async def find_copies(server: Server, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
     found: list[Mapping[str, Any]] = []
-    yield from refresh(index)
-    read = read_each(index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)
-    check_whole((yield from reading_primaries(index, read)))
+    await refresh(server, index)
+    read = read_each(server, index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)
+    check_whole(await reading_primaries(server, index, read))
     return found
 
 
-def put_fields(call: Call, *, prefix: str) -> Flow[None]:
+async def put_fields(server: Server, call: Call, *, prefix: str) -> None:
     """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
     try:
-        yield call
+        await server.send(call)
     except Exception as error:
         if not is_derived_refusal(error_text(error), prefix=prefix):
             raise
@@ -50,7 +51,9 @@ def put_fields(call: Call, *, prefix: str) -> Flow[None]:
         return
     body = call.arguments["body"]
     own = for_derived_source(body.get("mappings", body), prefix=prefix)
-    yield replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
+    await server.send(
+        replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
+    )
 
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.
@@ -58,7 +61,7 @@ _NO_ANSWER = (400, 401, 403, 404, 405)
 _ROLLOVER = re.compile("(.*-)([0-9]+)")
 
 
-def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Resolved]:
+async def prepare_targets(server: Server, context: Context, index: str, resolved: Resolved) -> Resolved:
     """
     Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
     No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user may not
@@ -68,13 +71,13 @@ def prepare_targets(context: Context, index: str, resolved: Resolved) -> Flow[Re
     if resolved.assumed is not None:
         return resolved
     settings = agree(resolved, context)
-    resolved = yield from _map_lacking(context, resolved, settings)
+    resolved = await _map_lacking(server, context, resolved, settings)
     if index not in resolved.mappings:
-        yield from _check_next(context, index, settings)
+        await _check_next(server, context, index, settings)
     return resolved
 
 
-def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) -> Flow[Resolved]:
+async def _map_lacking(server: Server, context: Context, resolved: Resolved, settings: IndexSettings) -> Resolved:
     """Add our fields to the indices without them, with the settings of the other indices."""
     lacking = resolved.unmapped
     settings = unfilled(settings)
@@ -83,7 +86,7 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
         refuse_other_use(name, mappings[name], context.prefix)
         body = mapping_update(mappings[name], settings, prefix=context.prefix)
         try:
-            yield from put_fields(Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
         except Exception as error:
             error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
             raise
@@ -96,7 +99,9 @@ def _map_lacking(context: Context, resolved: Resolved, settings: IndexSettings) 
     return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
 
 
-def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[dict[str, Mapping[str, Any]]]:
+async def read_source_modes(
+    server: Server, index: Index, mappings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
     """
     Return *mappings* with the mode of ``_source`` that index settings may give them; costs one request.
     A user who may not read settings gets them as they are.
@@ -104,17 +109,17 @@ def read_source_modes(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -
     if not mappings:
         return {}
     call = Call("get_settings", {"index": index, "name": "index.mapping.source.mode"})
-    answer = (yield from unless_refused(ask(call), 401, 403)) or {}
+    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
     settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
 
-def refuse_updates(index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> Flow[None]:
+async def refuse_updates(server: Server, index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> None:
     """Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too: one request."""
-    refuse_partial_sources((yield from read_source_modes(index, mappings)))
+    refuse_partial_sources(await read_source_modes(server, index, mappings))
 
 
-def refuse_masked(names: Iterable[str]) -> Flow[None]:
+async def refuse_masked(server: Server, names: Iterable[str]) -> None:
     """
     Raise WritesRefusedError if this login may see only parts of the documents of an index, or only some of them.
     What it reads may be hashes in place of values, and would be archived so. Both products refuse its updates, so an
@@ -122,7 +127,7 @@ def refuse_masked(names: Iterable[str]) -> Flow[None]:
     """
     names = list(names)
     probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
-    for name, outcome in zip(names, (yield from send_surely(probes)), strict=True):
+    for name, outcome in zip(names, await send_surely(server, probes), strict=True):
         # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
         if outcome.hindrance == "forbidden" and outcome.status not in (401, 403):
             raise WritesRefusedError(
@@ -133,19 +138,19 @@ def refuse_masked(names: Iterable[str]) -> Flow[None]:
             )
 
 
-def _check_next(context: Context, index: str, settings: IndexSettings) -> Flow[None]:
+async def _check_next(server: Server, context: Context, index: str, settings: IndexSettings) -> None:
     """Refuse an alias or data stream whose next index would lack our fields: only a template can add them there."""
-    streams = ((yield from ask_about("get_data_stream", index)) or {}).get("data_streams")
+    streams = (await ask_about(server, "get_data_stream", index) or {}).get("data_streams")
     if streams:
         name = streams[0].get("template") or ""
         template = f"index template {name!r}"
-        simulated = yield from ask_about("simulate_template", name)
+        simulated = await ask_about(server, "simulate_template", name)
     else:
-        created = next_index((yield from ask_about("get_alias", index)) or {}, index)
+        created = next_index(await ask_about(server, "get_alias", index) or {}, index)
         if created is None:
             return
         template = f"the index template for {created!r}"
-        simulated = yield from ask_about("simulate_index", created)
+        simulated = await ask_about(server, "simulate_index", created)
     if simulated is not None and not simulated.get("template"):
         raise mapping_error(
             index, [Fault("no_template", context.prefix, found=f"{template} does not exist", wanted=index)]
@@ -180,11 +185,11 @@ def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
-def find_write_index(index: str, names: Iterable[str]) -> Flow[str]:
+async def find_write_index(server: Server, index: str, names: Iterable[str]) -> str:
     """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
     if all(name.startswith(".ds-") for name in names):
         return last_generation(names)
-    answer = yield from unless_refused(send_once(Call("get_alias", {"name": index})), 401, 403, 404)
+    answer = await unless_refused(server.get_alias(name=index), 401, 403, 404)
     return write_index(answer or {}, index) or ""
 
 
@@ -193,6 +198,6 @@ def last_generation(names: Iterable[str]) -> str:
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 
 
-def ask_about(api: str, name: str) -> Flow[dict[str, Any] | None]:
+async def ask_about(server: Server, api: str, name: str) -> dict[str, Any] | None:
     """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
-    return unless_refused(send_once(Call(api, {"name": name})), *_NO_ANSWER)
+    return await unless_refused(server.send(Call(api, {"name": name})), *_NO_ANSWER)

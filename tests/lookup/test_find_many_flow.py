@@ -13,7 +13,7 @@ from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.protocol import Call, Wait
 from es_simhash.transport.retry_flow import Patience
-from tests.transport.by_hand import ServerError, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, drive
 from tests.transport.fake_server import Candidates
 
 
@@ -27,7 +27,7 @@ def test_many_keep_their_order_and_their_failures():
             return answers
 
     found, _, _ = drive(
-        find_many(Context(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
+        find_many(SCRIPTED, Context(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
     )
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
     assert found[3].status == 404
@@ -44,7 +44,7 @@ def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
 
     monkeypatch.setattr(module, "compute_fingerprint", one)
     monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
-    found, _, _ = drive(find_many(Context(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
+    found, _, _ = drive(find_many(SCRIPTED, Context(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
 
 
@@ -56,7 +56,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
             is_shared = "'wanted': [" in str(body)
             return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
 
-    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
+    found, calls, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
     assert [len(each) for each in found] == [1, 1, 1, 1, 1]
     # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
     assert [call.api for call in calls].count("msearch") == 7
@@ -65,7 +65,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
         def msearch(self, body):
             return ServerError(429, "full")
 
-    found, _, _ = drive(find_many(Context(), "i", None, [0, 1], LookupOptions()), Full([0]))
+    found, _, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1], LookupOptions()), Full([0]))
     assert [type(each).__name__ for each in found] == ["ServerError"] * 2
 
 
@@ -86,7 +86,9 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
 
 def test_many_fingerprints():
     """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
-    found, _, _ = drive(find_many(Context(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
+    found, _, _ = drive(
+        find_many(SCRIPTED, Context(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0])
+    )
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
     assert [len(each) for each in found[:2]] == [1, 0]
 
@@ -101,7 +103,7 @@ def test_one_refused_for_load_is_searched_alone():
             return answers
 
     options = LookupOptions(max_distance=3, plan=make_plan(3, (0,)))
-    found, calls, _ = drive(find_many(Context(), "i", None, [0, 1], options), Busy([0]))
+    found, calls, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1], options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
     assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]
@@ -142,30 +144,32 @@ def answer_each(flow, answer):
 def test_a_batch_waits_for_a_missing_shard_once():
     """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
     patience = Patience(4)
-    found, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
     assert [each.complete for each in found] == [False] * 40
     assert waits == 3
-    found, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
     assert (found[0].complete, waits) == (False, 0)
-    found, waits, sent = answer_each(ask_together(questions(40), patience=patience), lambda _: WHOLE)
+    found, waits, sent = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: WHOLE)
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
-    _, waits, _ = answer_each(ask_together(questions(40), patience=patience), lambda _: PARTIAL)
+    _, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
     assert waits == 3
 
 
 def test_without_patience_nothing_is_waited_for():
     """The caller gets the exception, or the incomplete answer, at once."""
-    found, waits, _ = answer_each(ask_together(questions(3)), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(3)), lambda _: PARTIAL)
     assert ([each.complete for each in found], waits) == ([False] * 3, 0)
     full = ServerError(429, "full")
-    found, waits, _ = answer_each(ask_together(questions(3)), lambda _: full)
+    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(3)), lambda _: full)
     assert (found, waits) == ([full] * 3, 0)
 
 
 def test_a_busy_server_is_asked_again():
     """Until it answers."""
     answers = iter([ServerError(503, "starting")] * 3)
-    found, waits, _ = answer_each(ask_together(questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE))
+    found, waits, _ = answer_each(
+        ask_together(SCRIPTED, questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE)
+    )
     assert ([each.complete for each in found], waits) == ([True] * 3, 3)
 
 
@@ -173,9 +177,9 @@ def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
     batch = make_multi_search(questions(3))
     with pytest.raises(ServerError, match="no rights"):
-        answer_each(take_answer(batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE)
+        answer_each(take_answer(SCRIPTED, batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE)
 
 
 def test_no_questions_are_no_request():
     """Nothing to ask, nothing to send."""
-    assert answer_each(ask_together([]), lambda _: WHOLE) == ([], 0, {})
+    assert answer_each(ask_together(SCRIPTED, []), lambda _: WHOLE) == ([], 0, {})

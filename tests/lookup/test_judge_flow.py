@@ -13,7 +13,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
 from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import compare_texts
-from tests.transport.by_hand import ServerError, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, drive
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"
 SETTINGS = IndexSettings(get_scheme(), ("title", "body.text"))
@@ -49,7 +49,7 @@ def near_dups(*keys):
 def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None, **sizes):
     rules = rules_for(settings, {}, LookupOptions(verify=verification or Verification()), "text")
     asked = [Asked(rules, text) for text in texts]
-    flow = judge("news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
+    flow = judge(SCRIPTED, "news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
     answers, calls, _ = drive(flow, server)
     return answers, calls
 
@@ -163,7 +163,7 @@ def test_index_without_text_field():
 
 
 def draw(size, server):
-    hits, reasons = drive(sample_documents("i", size, query={"match_all": {}}, text_fields=["t"]), server)[0]
+    hits, reasons = drive(sample_documents(SCRIPTED, "i", size, query={"match_all": {}}, text_fields=["t"]), server)[0]
     return [hit["_id"] for hit in hits], reasons
 
 
@@ -246,7 +246,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
             return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
 
         for is_second in (False, True):
-            found, calls, _ = drive(find(context, "i", text, None, LookupOptions()), server)
+            found, calls, _ = drive(find(SCRIPTED, context, "i", text, None, LookupOptions()), server)
             assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
             asked = [call for call in calls if call.api == "search"]
             assert len(asked) == (searches if is_second else 2)

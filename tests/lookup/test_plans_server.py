@@ -23,6 +23,7 @@ from es_simhash.lookup.options import LookupOptions, Sizes
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
+from tests.transport.by_hand import SCRIPTED
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     """Its lookups are asked again, each for itself."""
     _, fingerprints = filled
     options = LookupOptions(max_distance=8, plan=make_plan(8, (0, 1, 2)), sizes=Sizes(first_page=10, largest_page=10))
-    flow = find_many(Context(), index, None, fingerprints[:30], options)
+    flow = find_many(SCRIPTED, Context(), index, None, fingerprints[:30], options)
     many = run_flow(flow, sync_client, find_dialect(sync_client))
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 

@@ -9,6 +9,7 @@ from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
 from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context
+from tests.transport.by_hand import SCRIPTED
 
 
 def ingest_in_batches(
@@ -27,6 +28,7 @@ def ingest_in_batches(
 ):
     """Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch."""
     flow = ingest(
+        SCRIPTED,
         Context(clock=time.monotonic),
         index,
         documents,

@@ -53,7 +53,9 @@ def outcomes(records):
 
 def apply_in_batches(simhash, plan, archive, batch, **options):
     """Apply *plan* with a sync client, *batch* documents at a time; yield the records."""
-    return simhash._stream(apply_removal(plan, archive, sizes=RemovalSizes(removed=batch), **options))
+    return simhash._stream(
+        apply_removal(simhash._server(), plan, archive, sizes=RemovalSizes(removed=batch), **options)
+    )
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):

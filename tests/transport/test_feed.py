@@ -10,7 +10,7 @@ from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions
 from es_simhash.mapping.context import Context
 from es_simhash.transport.feed import Feed, read_in_background
-from tests.transport.by_hand import Cancelled, ServerError, carry_out
+from tests.transport.by_hand import SCRIPTED, Cancelled, ServerError, carry_out
 from tests.transport.fake_server import INDEX, FakeServer
 
 TEXTS = [f"text number {n}, which has some words of its own: {n * 7919} and {n * 104729}" for n in range(9)]
@@ -28,7 +28,7 @@ def items_of(found):
 
 def start(documents, **options):
     options = {"on_duplicate": None, "batch": 2, **options}
-    return ingest(Context(), INDEX, documents, IngestOptions(**options))
+    return ingest(SCRIPTED, Context(), INDEX, documents, IngestOptions(**options))
 
 
 def test_items_keep_their_order_and_room_is_limited():

@@ -4,8 +4,16 @@ import pytest
 
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.pages_flow import read_slices
-from es_simhash.transport.protocol import Together
-from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, closed_all, failures, is_passing
+from tests.transport.by_hand import (
+    CLOSES,
+    SCRIPTED,
+    Cancelled,
+    ServerError,
+    carry_out,
+    closed_all,
+    failures,
+    is_passing,
+)
 from tests.transport.fake_server import INDEX, FakeServer
 
 EVERYTHING = {"query": {"bool": {"filter": []}}}
@@ -20,11 +28,11 @@ def read(store, *, page=2, slices=2, **trouble):
     """Read all of *store*; return what became of it, and the ids in the order of reading."""
     seen = []
 
-    def handle(hits, ahead):
+    async def handle(hits, ahead):
         seen.extend(hit["_id"] for hit in hits)
-        return (yield Together(ahead)) if ahead else []
+        return await SCRIPTED.together(ahead) if ahead else []
 
-    return carry_out(read_slices(INDEX, EVERYTHING, handle, page=page, slices=slices), store, **trouble), seen
+    return carry_out(read_slices(SCRIPTED, INDEX, EVERYTHING, handle, page=page, slices=slices), store, **trouble), seen
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,11 +136,11 @@ def test_shards_that_fail_are_told():
 def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
     """Pages are smaller, and where one document takes minutes the view lives longer."""
 
-    def handle(hits, ahead):
-        return (yield Together(ahead)) if ahead else []
+    async def handle(hits, ahead):
+        return await SCRIPTED.together(ahead) if ahead else []
 
     store = filled(**kind)
-    flow = read_slices(INDEX, EVERYTHING, handle, page=1_000, slices=2, documents_per_second=rate)
+    flow = read_slices(SCRIPTED, INDEX, EVERYTHING, handle, page=1_000, slices=2, documents_per_second=rate)
     [search, *_] = [call.arguments for call in carry_out(flow, store).calls if call.api == "search"]
     lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
     assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")

@@ -160,7 +160,7 @@ def command(
         connection = stack.enter_context(connect(target, index))
         before: WrittenBefore | None = None
         if saved:
-            now = connection.run(read_identity(index))
+            now = connection.run(lambda server: read_identity(server, index))
             saved.check_index(now)
             before = WrittenBefore(index, now, saved, prefix=target.prefix)
         if start.is_finished:
@@ -179,7 +179,7 @@ def command(
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
-            saved.record_index(connection.run(read_identity(index)))
+            saved.record_index(connection.run(lambda server: read_identity(server, index)))
         if start.lines:
             note(f"going on after {count(start.lines, 'line')}")
         run = IngestRun(actions, tally, reader, saved, skip=skip)

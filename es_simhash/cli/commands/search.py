@@ -138,7 +138,7 @@ def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Ma
     from es_simhash.folding.search_flow import Present  # noqa: PLC0415
 
     DistinctSearch(index, body, Fields(), "group")
-    answer = connection.run(read_view(Present(index), {**body, "size": how["size"]}))
+    answer = connection.run(lambda server: read_view(server, Present(index), {**body, "size": how["size"]}))
     return DistinctPage(tuple(map(DistinctHit, answer["hits"]["hits"])))
 
 

@@ -55,7 +55,7 @@ class GroupingMethods(SyncBase):
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
-            read_index_settings(self._context, index),
+            read_index_settings(self._server(), self._context, index),
             lambda items, settings: with_fingerprints(
                 items,
                 text_field=text_fields_of(settings, text_field),
@@ -111,7 +111,8 @@ class GroupingMethods(SyncBase):
         from es_simhash.ingest.ingest_flow import ingest
 
         return self._feed(
-            documents, lambda items: ingest(self._context, index, items, options, dry_run=dry_run), progress
+            documents,
+            lambda items: ingest(self._server(progress), self._context, index, items, options, dry_run=dry_run),
         )
 
     def reconcile(
@@ -159,9 +160,15 @@ class GroupingMethods(SyncBase):
         moment = check_moment(since)
         return self._run(
             reconcile(
-                self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
+                self._server(progress),
+                self._context,
+                index,
+                request,
+                since=moment,
+                dry_run=dry_run,
+                regroup=regroup,
+                resources=resources,
             ),
-            progress,
         )
 
     def groups(
@@ -179,7 +186,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups_flow import groups
 
-        return self._stream(groups(self._context, index, options), progress)
+        return self._stream(groups(self._server(progress), self._context, index, options))
 
     def pairs(
         self,
@@ -214,4 +221,4 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups_flow import pairs
 
-        return self._stream(pairs(self._context, index, against, options, resources), progress)
+        return self._stream(pairs(self._server(progress), self._context, index, against, options, resources))

@@ -44,7 +44,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.plan_flow import plan_removal
 
-        return self._run(plan_removal(self._context, index, path, options), progress)
+        return self._run(plan_removal(self._server(progress), self._context, index, path, options))
 
     def apply_removal(
         self,
@@ -94,6 +94,7 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.apply_flow import apply_removal
 
         flow = apply_removal(
+            self._server(progress),
             path,
             archive,
             context=self._context,
@@ -103,7 +104,7 @@ class RemovalMethods(SyncBase):
             decisions=decisions,
             sha256=sha256,
         )
-        return self._stream(flow, progress)
+        return self._stream(flow)
 
     def tag_duplicates(
         self,
@@ -136,9 +137,9 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
 
         if contained is None:
-            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
+            return self._stream(tag_duplicates(self._server(progress), self._context, index, request, dry_run=dry_run))
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-        return self._stream(tag_contained(self._context, index, tags, dry_run=dry_run), progress)
+        return self._stream(tag_contained(self._server(progress), self._context, index, tags, dry_run=dry_run))
 
     def restore(
         self,
@@ -182,5 +183,7 @@ class RemovalMethods(SyncBase):
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
         )
         return self._stream(
-            restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
+            restore(
+                self._server(progress), self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped
+            )
         )
