@@ -36,7 +36,7 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.transport.retry_flow import Patience, refresh
 from es_simhash.transport.server import Server
-from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
+from es_simhash.upkeep.backfill_flow import BackfillOptions, finish_backfill
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.upkeep.setup_flow import put_mapping
 from es_simhash.writes.targets_flow import prepare_targets, refuse_updates
@@ -338,7 +338,7 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
 async def _foresee(server: Server, context: Context, index: Index, found: Setup) -> Setup:
     """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
     options = BackfillOptions(text_field=found.text_fields, dry_run=True)
-    found = replace(found, filled=await backfill(server, context, index, options))
+    found = replace(found, filled=await finish_backfill(server, context, index, options))
     if found.recorded or found.changed:
         return found
     return replace(found, groups=await reconcile(server, context, index, GroupingRequest(), dry_run=True))
@@ -371,7 +371,7 @@ async def _carry_out(server: Server, context: Context, index: Index, wanted: _Wa
         if lacking["max_distance"]:
             await put_mapping(server, context, lacking["max_distance"], None, (), found.max_distance, value=None)
         at = "all documents had their fingerprints"
-        filled = await backfill(server, context, index, BackfillOptions())
+        filled = await finish_backfill(server, context, index, BackfillOptions())
         at = "all documents were grouped"
         grouped = await reconcile(server, context, index, GroupingRequest())
     found = replace(found, filled=filled, groups=grouped)

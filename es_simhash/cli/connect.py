@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -15,17 +15,16 @@ from es_simhash import SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
-from es_simhash.client.dialects import find_dialect
-from es_simhash.client.drivers import run
+from es_simhash.client.port import finish, port_of
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.rules import Rules, rules_for
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
 from es_simhash.transport.protocol import error_text, status_of
+from es_simhash.transport.server import Server as Port
 
 _T = TypeVar("_T")
 
@@ -43,9 +42,9 @@ class Connection:
     url: str
     to_refresh: set[str]
 
-    def run(self, flow: Awaitable[_T]) -> _T:
-        """Carry out a *flow* for which the library has no method."""
-        return run(within_limits(server, flow, ServerLimits()), self.client, find_dialect(self.client, self.product))
+    def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
+        """Carry out an *operation* for which the library has no method."""
+        return finish(operation(port_of(self.client, self.product)))
 
     @property
     def _context(self) -> Context:

@@ -1,4 +1,4 @@
-"""The base classes of both clients. What differs between sync and async is here and in ``drivers``."""
+"""The base classes of both clients. What differs between sync and async is here and in the two ports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
+    Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
 from importlib import import_module
@@ -20,14 +22,15 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.drivers import as_async, feeding, run, run_async, stream, stream_async
+from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.limits_flow import ServerLimits, within_limits
+from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
 from es_simhash.tables.notebook import element
-from es_simhash.transport.protocol import Flow, OnProgress, Progress
+from es_simhash.transport.protocol import OnProgress, Progress
+from es_simhash.transport.server import Server
 
 # A call that is over before shows nothing.
 _FIRST_SECONDS = 0.5
@@ -102,8 +105,8 @@ class BaseClient:
         self._limits = ServerLimits()
         self._process: int | None = None  # in which it was used first
 
-    def _begin(self, flow: Flow[_T]) -> Flow[_T]:
-        """Return *flow* within the limits of the server; refuse it where it would share connections with a parent."""
+    def _within_limits(self, server: Server) -> Server:
+        """Return the port of an operation; refuse it where it would share connections with a parent."""
         process = os.getpid()
         if self._process not in (None, process):
             raise InvalidInputError(
@@ -111,7 +114,7 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-        return within_limits(flow, self._limits)
+        return WithinLimits(server, self._limits)
 
     def __repr__(self) -> str:
         context = self._context
@@ -126,65 +129,82 @@ class BaseClient:
 
 
 class SyncBase(BaseClient):
-    """Runs flows on the caller's thread."""
+    """Carries operations out on the caller's thread."""
 
     _is_async = False
 
-    def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        return run(self._begin(flow), self._client, self._dialect, _listener(progress))
+    def _server(self, progress: OnProgress | None = None) -> Server:
+        return self._within_limits(BlockingServer(self._client, self._dialect, _listener(progress)))
 
-    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> Generator[Any, None, None]:
-        return stream(self._begin(flow), self._client, self._dialect, _listener(progress))
+    def _run(self, operation: Coroutine[Any, Any, _T]) -> _T:
+        return finish(operation)
+
+    def _stream(self, parts: AsyncGenerator[Sequence[_T], None]) -> Generator[_T, None, None]:
+        return stream(parts)
 
     def _feed(
-        self, documents: Iterable[Any], make: Callable[[Any], Flow[None]], progress: OnProgress | None = None
-    ) -> Generator[Any, None, None]:
-        """Run the flow that *make* returns for the caller's documents, as its items are read."""
-        return self._stream(make(documents), progress)
+        self, documents: Iterable[Any], make: Callable[[Any], AsyncGenerator[Sequence[_T], None]]
+    ) -> Generator[_T, None, None]:
+        """Stream what *make* makes of the caller's documents, as its items are read."""
+        return stream(make(documents))
 
     def _convert(
-        self, documents: Iterable[Any], flow: Flow[_T], convert: Callable[[Iterable[Any], _T], Iterator[Any]]
+        self,
+        documents: Iterable[Any],
+        operation: Coroutine[Any, Any, _T],
+        convert: Callable[[Iterable[Any], _T], Iterator[Any]],
     ) -> Iterator[Any]:
-        """Run *flow* and return what *convert* makes of the caller's documents and of its result."""
-        return convert(documents, self._run(flow))
+        """Carry *operation* out and return what *convert* makes of the caller's documents and of its result."""
+        return convert(documents, finish(operation))
 
 
 class AsyncBase(BaseClient):
-    """Runs flows on asyncio; the caller's documents may come from an async iterable."""
+    """Carries operations out on asyncio; the caller's documents may come from an async iterable."""
 
     _is_async = True
 
-    async def _run(self, flow: Flow[_T], progress: OnProgress | None = None) -> _T:
-        return await run_async(self._begin(flow), self._client, self._dialect, _listener(progress))
+    def _server(self, progress: OnProgress | None = None) -> Server:
+        from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-    def _stream(self, flow: Flow[Any], progress: OnProgress | None = None) -> AsyncGenerator[Any, None]:
-        return stream_async(self._begin(flow), self._client, self._dialect, _listener(progress), result=[])
+        return self._within_limits(AsyncioServer(self._client, self._dialect, _listener(progress)))
+
+    def _run(self, operation: Coroutine[Any, Any, _T]) -> Coroutine[Any, Any, _T]:
+        return operation
+
+    async def _stream(self, parts: AsyncGenerator[Sequence[_T], None]) -> AsyncGenerator[_T, None]:
+        async with aclosing(parts) as every:
+            async for part in every:
+                for item in part:
+                    yield item
 
     async def _feed(
         self,
         documents: Iterable[Any] | AsyncIterable[Any],
-        make: Callable[[Any], Flow[None]],
-        progress: OnProgress | None = None,
-    ) -> AsyncGenerator[Any, None]:
-        """Run the flow that *make* returns for the caller's documents, as its items are read."""
+        make: Callable[[Any], AsyncGenerator[Sequence[_T], None]],
+    ) -> AsyncGenerator[_T, None]:
+        """Stream what *make* makes of the caller's documents, as its items are read."""
+        from es_simhash.client.async_port import feeding  # noqa: PLC0415
+
         async with AsyncExitStack() as stack:
-            # A flow reads documents in a thread, beside the requests; the loop goes on producing them.
+            # An operation reads documents in a thread, beside the requests; the loop goes on producing them.
             items: Any = documents
             if isinstance(documents, AsyncIterable):
                 items = await stack.enter_async_context(feeding(documents))
-            found = await stack.enter_async_context(aclosing(self._stream(make(items), progress)))
-            async for item in found:
-                yield item
+            async with aclosing(self._stream(make(items))) as found:
+                async for item in found:
+                    yield item
 
     async def _convert(
         self,
         documents: Iterable[Any] | AsyncIterable[Any],
-        flow: Flow[_T],
+        operation: Coroutine[Any, Any, _T],
         convert: Callable[[AsyncIterable[Any], _T], AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
-        """Run *flow* when the first item is read, and yield what *convert* makes of documents and result."""
+        """Carry *operation* out when the first item is read, and yield what *convert* makes of both."""
+        from es_simhash.client.async_port import as_async  # noqa: PLC0415
+
         source = documents if isinstance(documents, AsyncIterable) else as_async(documents)
-        converted = cast("AsyncGenerator[Any, None]", convert(source, await self._run(flow)))
+        converted = cast("AsyncGenerator[Any, None]", convert(source, await operation))
         async with aclosing(converted) as found:
             async for item in found:
                 yield item

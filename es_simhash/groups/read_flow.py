@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole
 from es_simhash.transport.buckets_flow import BucketReader
-from es_simhash.transport.pages_flow import Hits, read_each, read_pages
+from es_simhash.transport.pages_flow import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
 from es_simhash.transport.retry_flow import Patience, attempt, retry
 from es_simhash.transport.server import Server
@@ -149,17 +150,16 @@ async def read_all(
     leave: Collection[str] = (),
 ) -> None:
     """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
-
-    async def add(hits: Hits) -> bool:
-        await server.compute(table.add, hits)
-        server.tell(Progress(len(table), None, "reading documents"))
-        return False
-
     fields = Fields(context.prefix)
     clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
-    check_whole(await read_pages(server, index, body, add, page=PAGE))
+    reading = Reading(server, index, body, page=PAGE)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            await server.compute(table.add, hits)
+            server.tell(Progress(len(table), None, "reading documents"))
+    check_whole(reading.gaps)
 
 
 async def read_touched(

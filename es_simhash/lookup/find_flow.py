@@ -21,7 +21,12 @@ from es_simhash.lookup.verify_flow import ask_source, meant_hits
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, with_settings
+from es_simhash.mapping.resolve_flow import (
+    read_index_settings,
+    read_settings_by_index,
+    stream_with_settings,
+    with_settings,
+)
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
@@ -191,7 +196,9 @@ async def scan(
             async for part in parts:
                 yield part
 
-    await with_settings(server, context, index, look_up)
+    async with aclosing(stream_with_settings(server, context, index, look_up)) as parts:
+        async for part in parts:
+            yield part
 
 
 async def explain(server: Server, context: Context, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:

@@ -261,11 +261,9 @@ async def find_many(
     one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
-    async with aclosing(
-        stream_many(server, context, index, texts, fingerprints, options, request, results=results)
-    ) as parts:
+    async with aclosing(stream_many(server, context, index, texts, fingerprints, options, request)) as parts:
         async for part in parts:
-            yield part
+            results += part
     return results
 
 
@@ -277,10 +275,8 @@ async def stream_many(
     fingerprints: Iterable[int | None] | None,
     options: LookupOptions,
     request: LookupRequest | None = None,
-    *,
-    results: list[Outcome] | None = None,
 ) -> AsyncGenerator[Sequence[Outcome], None]:
-    """Emit what :func:`find_many` returns as it is found, or add it to *results*. Memory: what 1,000 lookups find."""
+    """Emit what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
     request = request or LookupRequest()
     check_index(index)
     if (texts is None) == (fingerprints is None):
@@ -297,7 +293,7 @@ async def stream_many(
         await read_index_settings(server, context, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
-        await _hand_on(server, [check_complete(unknown, options.on_incomplete) for _ in given], results)
+        yield [check_complete(unknown, options.on_incomplete) for _ in given]
         return
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
@@ -319,16 +315,9 @@ async def stream_many(
                 answers = await _judge_each(server, index, answers, asked, settings, options, rules)
                 return _in_place(found, answers, nothing_for(settings, rules))
 
-            await _hand_on(server, await with_settings(server, context, index, look_up), results)
+            yield await with_settings(server, context, index, look_up)
     finally:
         await memory.close(server)
-
-
-async def _hand_on(server: Server, outcomes: list[Outcome], results: list[Outcome] | None) -> None:
-    if results is None:
-        yield outcomes
-    else:
-        results += outcomes
 
 
 def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -40,7 +41,16 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended, is_window_refused
-from es_simhash.transport.pages_flow import Handle, Hits, Pass, read_pages, without_requests
+from es_simhash.transport.pages_flow import (
+    KEEP_ALIVE_SECONDS,
+    Hits,
+    NoOrder,
+    Reading,
+    Scroll,
+    View,
+    read_view,
+    viewing,
+)
 from es_simhash.transport.protocol import Call, Index, document_key, status_of
 from es_simhash.transport.server import Server
 
@@ -273,11 +283,10 @@ class Collector:
         return check_complete(answer, subject.options.on_incomplete)
 
 
-def skim_passes(question: Question, collector: Collector, read_whole: Handle) -> Iterator[Pass]:
+async def _skim(server: Server, view: View, question: Question, collector: Collector) -> bool:
     """
-    Yield the passes, in one view of the index, that collect the same as reading all candidates whole.
-    *collector*: receives what was found only at the end, because a view may turn out not to be readable. *read_whole*:
-    handles the pages of all candidates if skimming did not find what it counted.
+    Collect, in one *view* of the index, the same as reading all candidates whole; return whether that was possible.
+    *collector* receives what was found only at the end, because a view may turn out not to be readable.
     """
     sizes = question.subject.options.sizes
     skim = Skim(question)
@@ -286,19 +295,23 @@ def skim_passes(question: Question, collector: Collector, read_whole: Handle) ->
     # Candidates that did not fit on a first page are more than were expected.
     likely = 2 * question.expected if question.reads_all_at_once else 2 * sizes.first_page
     page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
-    yield Pass(body, without_requests(skim.count), page, likely)
+    async with aclosing(read_view(server, view, body, page=page, likely=likely)) as pages:
+        async for hits in pages:
+            skim.count(hits)
     parts = skim.parts(question.subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
     found: list[NearDup] = []
     for part in parts:
         page = min(sizes.next_page, part.missing + 1)
         reads_texts = part.documents <= question.subject.most_texts
         body = question.subject.fingerprints_body(part.fingerprints, page=page, reads_texts=reads_texts)
-        yield Pass(body, part.handle(collector, found), page, part.documents)
-    if skim.is_whole(parts):
-        collector.found, collector.candidates = found, skim.candidates
-    else:
-        # A document has block terms and no fingerprint, for example: read everything whole.
-        yield Pass(question.body(), read_whole, sizes.next_page)
+        async with aclosing(read_view(server, view, body, page=page, likely=part.documents)) as pages:
+            async for hits in pages:
+                if part.take(collector, hits, found):
+                    break
+    if not skim.is_whole(parts):
+        return False
+    collector.found, collector.candidates = found, skim.candidates
+    return True
 
 
 @dataclass(slots=True)
@@ -314,19 +327,15 @@ class Part:
     missing: int
     any_will_do: bool
 
-    def handle(self, collector: Collector, found: list[NearDup]) -> Handle:
-        """Return what puts the wanted documents of each page into *found*."""
-
-        def take(hits: Hits) -> bool:
-            near = collector.rescore([hit for hit in hits if hit_fingerprints(hit, collector.question.field)])
-            wanted = [each for each in near if each.fingerprint in self.fingerprints]
-            if self.any_will_do:
-                wanted = wanted[: self.missing]
-            self.missing -= len(wanted)
-            found.extend(wanted)
-            return self.any_will_do and not self.missing
-
-        return without_requests(take)
+    def take(self, collector: Collector, hits: Hits, found: list[NearDup]) -> bool:
+        """Put the wanted documents of a page into *found*; return whether that is enough."""
+        near = collector.rescore([hit for hit in hits if hit_fingerprints(hit, collector.question.field)])
+        wanted = [each for each in near if each.fingerprint in self.fingerprints]
+        if self.any_will_do:
+            wanted = wanted[: self.missing]
+        self.missing -= len(wanted)
+        found.extend(wanted)
+        return self.any_will_do and not self.missing
 
 
 class Skim:
@@ -451,14 +460,43 @@ async def _read_candidates(server: Server, question: Question, collector: Collec
     # What a script lets through is near, and has to be read whole anyway.
     skims = question.limits.skims and not is_ranked and not question.plan.script
 
-    def add(hits: Hits) -> bool:
-        collector.add(hits)
-        return is_ranked and collector.is_settled(hits)
+    if skims:
+        return await _read_skimmed(server, question, collector)
+    reading = Reading(
+        server,
+        question.subject.index,
+        question.body(ranked=is_ranked),
+        page=options.sizes.next_page,
+        routing=options.routing,
+        ranked=is_ranked,
+    )
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            collector.add(hits)
+            if is_ranked and collector.is_settled(hits):
+                break
+    return reading.gaps
 
-    index, body, handle = question.subject.index, question.body(ranked=is_ranked), without_requests(add)
-    passes = skim_passes(question, collector, handle) if skims else None
-    page, routing = options.sizes.next_page, options.routing
-    return await read_pages(server, index, body, handle, page=page, routing=routing, ranked=is_ranked, passes=passes)
+
+async def _read_skimmed(server: Server, question: Question, collector: Collector) -> list[Gap]:
+    """Read fingerprints first, and whole only what is near; without a usable view everything, by a scroll."""
+    subject, page = question.subject, question.subject.options.sizes.next_page
+    async with viewing(server, subject.index, KEEP_ALIVE_SECONDS, subject.routing) as view:
+        if view is not None:
+            try:
+                if not await _skim(server, view, question, collector):
+                    # A document has block terms and no fingerprint, for example: read everything whole.
+                    async with aclosing(read_view(server, view, question.body(), page=page)) as pages:
+                        async for hits in pages:
+                            collector.add(hits)
+                return list(view.gaps)
+            except NoOrder:
+                pass
+    scroll = Scroll(server, subject.index, question.body(), page=page, options=subject.routing)
+    async with aclosing(scroll.read()) as pages:
+        async for hits in pages:
+            collector.add(hits)
+    return scroll.gaps
 
 
 async def stream(
@@ -469,30 +507,24 @@ async def stream(
     subject = question.subject
     options = subject.options
     confirm_once = confirming(server, subject.context, subject.index, subject.settings)
-
-    async def emit(hits: Hits) -> bool:
-        await confirm_once()
-        collector.add(hits)
-        for begin in range(0, len(collector.found), FETCH):
-            part = NearDups(tuple(collector.found[begin : begin + FETCH]))
-            for each in await judge(part):
-                yield [each]
-        collector.found.clear()
-        return False
-
     while True:
+        reading = Reading(server, subject.index, question.body(), page=options.sizes.next_page, routing=options.routing)
         try:
-            gaps = await read_pages(
-                server, subject.index, question.body(), emit, page=options.sizes.next_page, routing=options.routing
-            )
+            async with aclosing(reading.pages()) as pages:
+                async for hits in pages:
+                    await confirm_once()
+                    collector.add(hits)
+                    for begin in range(0, len(collector.found), FETCH):
+                        yield list(await judge(NearDups(tuple(collector.found[begin : begin + FETCH]))))
+                    collector.found.clear()
         except Exception as error:
             # What was emitted cannot be taken back, and would come a second time.
             if collector.candidates or not question.adapt(error):
                 raise
         else:
             # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
-            if gaps and not collector.candidates and question.adapt(gaps):
+            if reading.gaps and not collector.candidates and question.adapt(reading.gaps):
                 continue
             await confirm_once()
-            collector.result(gaps)
+            collector.result(reading.gaps)
             return

@@ -1,24 +1,25 @@
 """
-How many hits, ids and terms a search may ask for; every search of every flow is cut to that here.
+How many hits, ids and terms a search may ask for; every search of every operation is cut to that here.
 
 A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long lists are
-split, and hits beyond one page are read by a scroll, which keeps every order on every server. Flows know nothing of it.
+split, and hits beyond one page are read by a scroll, which keeps every order on every server. Operations know nothing
+of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from es_simhash.mapping.context import DEFAULT_MAX_TERMS
 from es_simhash.transport.answers import find_gaps, refusal_text, sentences
-from es_simhash.transport.pages_flow import Hits, read_scroll, without_requests
-from es_simhash.transport.protocol import Call, Compute, Flow, Request, Together, error_text, index_key, status_of
-from es_simhash.transport.retry_flow import attempt, carry_out
-
-_T = TypeVar("_T")
+from es_simhash.transport.pages_flow import Scroll
+from es_simhash.transport.protocol import Call, Compute, error_text, index_key, status_of
+from es_simhash.transport.retry_flow import attempt
+from es_simhash.transport.server import Answer, Server, ServerAround
 
 _ALLOWED = {
     "terms": re.compile(r"number of terms \[\d+\].{0,80}maximum of \[(\d+)\]"),
@@ -71,7 +72,7 @@ class ServerLimits:
         try:
             found: Mapping[str, Any] = self._cut_node(body, left)
         except _TooManyPartsError:
-            return body  # the flow may know a search with shorter lists
+            return body  # the operation may know a search with shorter lists
         return found if left[0] < _MOST_PARTS else body
 
     def _cut_node(self, node: Any, left: list[int]) -> Any:
@@ -104,38 +105,98 @@ class ServerLimits:
         return {"constant_score": {"filter": {"bool": {"should": should}}, **common}}
 
 
-def within_limits(flow: Flow[_T], limits: ServerLimits) -> Flow[_T]:
+class WithinLimits(ServerAround):
     """
-    Return *flow* with its searches cut to what servers allow; *limits* learn, and serve later flows.
+    A port whose searches are cut to what servers allow; *limits* learn, and serve later operations.
     Cost: nothing if no search is refused. Else one refused search for each limit, and a scroll for more hits than a
     page.
     """
-    try:
-        request = next(flow)
-    except StopIteration as stop:
-        result: _T = stop.value
-        return result
-    return (yield from carry_out(flow, request, lambda each: _answer(each, limits)))
 
+    def __init__(self, inner: Server, limits: ServerLimits) -> None:
+        super().__init__(inner)
+        self._limits = limits
 
-def _answer(request: Request, limits: ServerLimits) -> Flow[Any]:
-    if isinstance(request, Together):
-        calls = [_cut(each, limits) for each in request.calls]
-        answers = yield replace(request, calls=calls)
-        for place, (call, sent) in enumerate(zip(request.calls, calls, strict=True)):
-            answers[place] = yield from _settle(call, sent, answers[place], limits)
+    async def send(self, call: Call) -> Answer:
+        if call.api not in _SEARCHES:
+            return await self._inner.send(call)
+        sent = _cut(call, self._limits)
+        answer: Any
+        try:
+            answer = await self._inner.send(sent)
+        except Exception as error:  # noqa: BLE001 -- judged below
+            answer = error
+        answer = await self._settle(call, sent, answer)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+    async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
+        sent = [_cut(each, self._limits) if isinstance(each, Call) else each for each in calls]
+        answers = await self._inner.together(sent, concurrency=concurrency)
+        for place, (call, each) in enumerate(zip(calls, sent, strict=True)):
+            if isinstance(call, Call) and isinstance(each, Call):
+                answers[place] = await self._settle(call, each, answers[place])
         return answers
-    if not isinstance(request, Call) or request.api not in _SEARCHES:
-        return (yield request)
-    cut: Any = _cut(request, limits)
-    answer = yield from _settle(request, cut, (yield from attempt(cut)), limits)
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+
+    async def _settle(self, call: Call, sent: Call, answer: Any) -> Any:
+        """Return the *answer* to *call*, which was sent as *sent*, or a better one where a limit stands in its way."""
+        if call.api not in _SEARCHES:
+            return answer
+        if call.api == "search":
+            return await self._settle_search(call, sent, answer)
+        if isinstance(answer, Exception):
+            return answer
+        settled = []
+        for one, part, own in zip(_searches_of(call), _searches_of(sent), answer["responses"], strict=True):
+            found = await self._settle_search(one, part, own)
+            if isinstance(found, Exception):
+                if status_of(found) is None:  # the server did not answer
+                    return found
+                error = {"type": type(found).__name__, "reason": error_text(found)}
+                found = {"status": status_of(found), "error": error}
+            settled.append(found)
+        return {**answer, "responses": settled}
+
+    async def _settle_search(self, call: Call, sent: Call, answer: Any) -> Any:
+        while refusal := _refusal_of(answer):
+            self._limits.learn(call, refusal)
+            smaller = self._limits.cut(call)
+            if smaller == sent:
+                break  # a shard is missing for another reason: what the others have is read all the same
+            sent = smaller
+            answer = await attempt(self._inner.send(sent))
+        window = sent.arguments["body"].get("size")
+        if window == call.arguments["body"].get("size") or isinstance(answer, Exception) or "error" in answer:
+            return answer
+        if len(answer["hits"]["hits"]) < window:
+            return answer
+        try:
+            return await self._scroll(call, sent, answer)
+        except Exception as error:  # noqa: BLE001 -- a failure is a value here
+            # A user who may not scroll: the operation sees what the server refuses, and asks for less.
+            return await attempt(self._inner.send(call)) if status_of(error) == _FORBIDDEN else error
+
+    async def _scroll(self, call: Call, sent: Call, answer: Mapping[str, Any]) -> Answer:
+        """Return *answer*, to the first page that was *sent*, with all hits that *call* asks for."""
+        arguments = dict(sent.arguments)
+        index, body = arguments.pop("index"), arguments.pop("body")
+        hits: list[Mapping[str, Any]] = []
+        wanted = call.arguments["body"]["size"]
+        scroll = Scroll(self._inner, index, body, page=body["size"], options=arguments, order={})
+        async with aclosing(scroll.read()) as pages:
+            async for page in pages:
+                hits.extend(page)
+                if len(hits) >= wanted:
+                    break
+        whole = {**answer, "hits": {**answer["hits"], "hits": hits[:wanted]}}
+        if scroll.gaps and not find_gaps(answer):
+            failure = {"reason": {"type": "scroll", "reason": "; ".join(sentences(scroll.gaps))}}
+            whole["_shards"] = {**answer["_shards"], "failed": 1, "failures": [failure]}
+        return whole
 
 
-def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
-    if not isinstance(call, Call) or call.api not in _SEARCHES:
+def _cut(call: Call, limits: ServerLimits) -> Call:
+    if call.api not in _SEARCHES:
         return call
     if call.api == "search":
         return limits.cut(call)
@@ -147,64 +208,6 @@ def _cut(call: Call | Compute, limits: ServerLimits) -> Call | Compute:
 def _searches_of(call: Call) -> list[Call]:
     lines = call.arguments["body"]
     return [Call("search", {**head, "body": body}) for head, body in zip(lines[::2], lines[1::2], strict=True)]
-
-
-def _settle(call: Call | Compute, sent: Call | Compute, answer: Any, limits: ServerLimits) -> Flow[Any]:
-    """Return the *answer* to *call*, which was sent as *sent*, or a better one where a limit stands in its way."""
-    if not isinstance(call, Call) or not isinstance(sent, Call) or call.api not in _SEARCHES:
-        return answer
-    if call.api == "search":
-        return (yield from _settle_search(call, sent, answer, limits))
-    if isinstance(answer, Exception):
-        return answer
-    settled = []
-    for one, part, own in zip(_searches_of(call), _searches_of(sent), answer["responses"], strict=True):
-        found = yield from _settle_search(one, part, own, limits)
-        if isinstance(found, Exception):
-            if status_of(found) is None:  # the server did not answer
-                return found
-            found = {"status": status_of(found), "error": {"type": type(found).__name__, "reason": error_text(found)}}
-        settled.append(found)
-    return {**answer, "responses": settled}
-
-
-def _settle_search(call: Call, sent: Call, answer: Any, limits: ServerLimits) -> Flow[Any]:
-    while refusal := _refusal_of(answer):
-        limits.learn(call, refusal)
-        smaller = limits.cut(call)
-        if smaller == sent:
-            break  # a shard is missing for another reason: what the others have is read all the same
-        sent = smaller
-        answer = yield from attempt(sent)
-    window = sent.arguments["body"].get("size")
-    if window == call.arguments["body"].get("size") or isinstance(answer, Exception) or "error" in answer:
-        return answer
-    if len(answer["hits"]["hits"]) < window:
-        return answer
-    try:
-        return (yield from _scroll(call, sent, answer))
-    except Exception as error:  # noqa: BLE001 -- a failure is a value here
-        # A user who may not scroll: the flow sees what the server refuses, and asks for less.
-        return (yield from attempt(call)) if status_of(error) == _FORBIDDEN else error
-
-
-def _scroll(call: Call, sent: Call, answer: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-    """Return *answer*, to the first page that was *sent*, with all hits that *call* asks for."""
-    arguments = dict(sent.arguments)
-    index, body = arguments.pop("index"), arguments.pop("body")
-    hits: list[Mapping[str, Any]] = []
-    wanted = call.arguments["body"]["size"]
-
-    def take(page: Hits) -> bool:
-        hits.extend(page)
-        return bool(len(hits) >= wanted)
-
-    gaps = yield from read_scroll(index, body, without_requests(take), body["size"], arguments, order={})
-    whole = {**answer, "hits": {**answer["hits"], "hits": hits[:wanted]}}
-    if gaps and not find_gaps(answer):
-        failure = {"reason": {"type": "scroll", "reason": "; ".join(sentences(gaps))}}
-        whole["_shards"] = {**answer["_shards"], "failed": 1, "failures": [failure]}
-    return whole
 
 
 def _refusal_of(answer: Any) -> str:

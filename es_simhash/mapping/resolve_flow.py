@@ -9,7 +9,8 @@ milliseconds ago. No lookup and no write is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import attempt, unless_refused
-from es_simhash.transport.server import Server
+from es_simhash.transport.server import Answer, Server
 
 
 async def read_index_settings(server: Server, context: Context, index: Index) -> IndexSettings:
@@ -277,6 +278,26 @@ async def with_settings(
     raise _always_changing(index)
 
 
+async def stream_with_settings(
+    server: Server,
+    context: Context,
+    index: Index,
+    work: Callable[[IndexSettings], AsyncGenerator[_T, None]],
+) -> AsyncGenerator[_T, None]:
+    """Yield what *work* yields with the settings of *index*; begin anew if they turn out to have changed."""
+    for _ in range(ATTEMPTS):
+        settings = await read_index_settings(server, context, index)
+        try:
+            async with aclosing(work(settings)) as parts:
+                async for part in parts:
+                    yield part
+        except SettingsChanged:
+            context.unlearn(index, settings)
+        else:
+            return
+    raise _always_changing(index)
+
+
 async def while_unchanged(
     server: Server, context: Context, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]
 ) -> _T:
@@ -294,7 +315,9 @@ def _always_changing(index: Index) -> IncompleteSearchError:
     return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
-async def send_confirmed(server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Any:
+async def send_confirmed(
+    server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings
+) -> Answer:
     """
     Return the answer to *call*, a search or multi-search of *index*; raise SettingsChanged if *settings* have changed.
     Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
@@ -339,7 +362,9 @@ def _refusal(answer: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-async def _send_beside(server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings) -> Any:
+async def _send_beside(
+    server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings
+) -> Answer:
     """Return the answer to *call*; read the mapping at the same time if that is due."""
     question, asked = _question(context, index, settings, TRUSTED_SECONDS), context.clock()
     if question is None:

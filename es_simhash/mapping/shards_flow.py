@@ -8,21 +8,20 @@ given. If a later search shows an operation beyond that largest number, then wha
 both were read, and it shows everything up to the checkpoint. So does a search after a refresh that began
 after they were read.
 
-With segment replication (OpenSearch) a refresh makes writes visible on primaries first. :func:`reads_primaries`
-decorates a flow that must see what was just written. Which documents a flow reads is not decided here.
+With segment replication (OpenSearch) a refresh makes writes visible on primaries first: :func:`reading_primaries`
+returns the port of an operation that must see what was just written. Which documents it reads is not decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from typing import Any, Literal, TypeVar, cast
+from functools import partial
+from typing import Any, Literal
 
-from es_simhash.mapping.context import Context
-from es_simhash.transport.protocol import Call, Index, Request, Together, local_names
-from es_simhash.transport.retry_flow import carry_out, retry, send_once, unless_refused
-from es_simhash.transport.server import Server
+from es_simhash.transport.protocol import Call, Compute, Index, check_index, local_names
+from es_simhash.transport.retry_flow import retry, unless_refused
+from es_simhash.transport.server import Answer, Server, ServerAround
 
 NOTHING = -1
 
@@ -145,8 +144,8 @@ class Positions:
 
     async def read(self, server: Server) -> dict[Shard, Position]:
         """Return the position of every shard of every index; raise PositionsError if a shard has none."""
-        arguments = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
-        answer = await retry(server, lambda: server.index_stats(**arguments))
+        reading = partial(server.index_stats, index=self._index, metric="docs", level="shards", filter_path=_STATS)
+        answer = await retry(server, reading)
         positions = read_positions(answer)
         if (answer.get("_shards") or {}).get("failed") or not positions:
             raise PositionsError("statistics")
@@ -167,29 +166,27 @@ class Positions:
             raise PositionsError("primary")
 
 
-_F = TypeVar("_F", bound=Callable[..., Awaitable[Any]])
-
 _SEARCHES = ("open_point_in_time", "search")
 _PRIMARY = "_primary"
 
 
-def reads_primaries(server: Server, flow: _F) -> _F:
+class ReadingPrimaries(ServerAround):
+    """A port whose searches read primary shards; such ports may nest."""
+
+    async def send(self, call: Call) -> Answer:
+        return await self._inner.send(_prefer(call))
+
+    async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
+        asked = [_prefer(each) if isinstance(each, Call) else each for each in calls]
+        return await self._inner.together(asked, concurrency=concurrency)
+
+
+async def reading_primaries(server: Server, index: Index) -> Server:
     """
-    Return *flow* with searches that read primary shards if replicas of the index may lag behind. Such flows may nest.
-    The arguments of *flow* begin with a context and an index, and it checks them before its first request. Cost: one
-    more request, for the settings of the index.
+    Return a port whose searches see what was just written: they read primaries if replicas of *index* may lag behind.
+    Cost: one request, for the settings of the index.
     """
-
-    @wraps(flow)
-    async def wrapped(context: Context, index: Index, *args: Any, **kwargs: Any) -> Any:
-        return await cast("_F", wrapped)
-
-
-async def reading_primaries(server: Server, index: Index, started: Awaitable[Any]) -> Any:
-    """Carry out a flow as :func:`reads_primaries` does."""
-    first = next(started)  # a flow checks its arguments before its first request
-    may_lag = await _may_lag(server, index)
-    return await carry_out(server, started, first, _ask_primaries if may_lag else send_once)
+    return ReadingPrimaries(server) if await _may_lag(server, check_index(index)) else server
 
 
 async def _may_lag(server: Server, index: Index) -> bool:
@@ -197,21 +194,15 @@ async def _may_lag(server: Server, index: Index) -> bool:
     names = local_names(index)
     if not names:
         return False
-    call = Call("get_settings", {"index": ",".join(names), "name": "index.replication.type"})
-    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403)
+    asked = retry(server, lambda: server.get_settings(index=",".join(names), name="index.replication.type"))
+    answer = await unless_refused(asked, 401, 403)
     if answer is not None:
         settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
     # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
     # reads nothing that could lag.
-    call = Call("search", {"index": names, "body": {"size": 0}, "preference": _PRIMARY})
-    return await unless_refused(server.send(call), 400, 401, 403) is not None
-
-
-async def _ask_primaries(server: Server, request: Request) -> Any:
-    if isinstance(request, Together):
-        request = replace(request, calls=[_prefer(each) if isinstance(each, Call) else each for each in request.calls])
-    return await server.send(_prefer(request) if isinstance(request, Call) else request)
+    searched = server.search(index=names, body={"size": 0}, preference=_PRIMARY)
+    return await unless_refused(searched, 400, 401, 403) is not None
 
 
 def _prefer(call: Call) -> Call:

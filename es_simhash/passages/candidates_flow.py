@@ -7,7 +7,7 @@ else page by page. If they are very many, documents with only common terms come 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,10 +17,10 @@ from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
 from es_simhash.transport.answers import find_gaps, is_source_refused, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.pages_flow import Hits, read_pages
+from es_simhash.transport.pages_flow import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry_flow import search_texts, text_body
-from es_simhash.transport.server import Server
+from es_simhash.transport.server import Answer, Server
 
 if TYPE_CHECKING:
     from es_simhash.passages.compare import Pieces
@@ -29,99 +29,83 @@ if TYPE_CHECKING:
 Query: TypeAlias = dict[str, Any]
 
 
-async def read_candidates(server: Server, lookup: Lookup) -> AsyncGenerator[Sequence[Overlap], None]:
+async def read_candidates(server: Server, lookup: Lookup) -> Pages:
     """
-    Compare all candidates, page by page, some twice; note in *lookup* why some may be missing.
+    Yield all candidates, page by page, some twice; note in *lookup* why some may be missing.
     Documents with common terms alone are left out and counted if they are too many, but not of a stream.
     """
     terms: list[str] = await server.compute(lookup.terms)
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
-        async with aclosing(_read_part(server, lookup, terms[begin : begin + step])) as parts:
-            async for part in parts:
-                yield part
+        async with aclosing(_read_part(server, lookup, terms[begin : begin + step])) as pages:
+            async for hits in pages:
+                yield hits
     pieces: Pieces | None = await server.compute(lookup.pieces)
     if pieces is not None:
         lookup.is_by_text = True
-        async with aclosing(_read_by_text(server, lookup, pieces, terms)) as parts:
-            async for part in parts:
-                yield part
+        async with aclosing(_read_by_text(server, lookup, pieces, terms)) as pages:
+            async for hits in pages:
+                yield hits
 
 
-async def _read_part(server: Server, lookup: Lookup, terms: Sequence[str]) -> AsyncGenerator[Sequence[Overlap], None]:
+async def _read_part(server: Server, lookup: Lookup, terms: Sequence[str]) -> Pages:
     most = lookup.options.sizes.common
     query = _terms_query(lookup, terms)
-    number = await _read_first(server, lookup, query)
+    number, hits = await _read_first(server, lookup, query)
     if number == 0:
+        yield hits
         return
-    rare, common = await _split(server, lookup, terms) if number > most else ([], [])
-    if not common:
-        async with aclosing(_read_all(server, lookup, query)) as parts:
-            async for part in parts:
-                yield part
-        return
-    if rare:
-        async with aclosing(_read_all(server, lookup, _terms_query(lookup, rare))) as parts:
-            async for part in parts:
-                yield part
-    query = _terms_query(lookup, common, without=rare)
-    if not lookup.is_stream:
+    rare, common = await _split(server, lookup, terms) if number is not None and number > most else ([], [])
+    if common and rare:
+        async with aclosing(_read_all(server, lookup, _terms_query(lookup, rare))) as pages:
+            async for hits in pages:
+                yield hits
+    if common:
+        query = _terms_query(lookup, common, without=rare)
+    if common and not lookup.is_stream:
         number, gaps = await count_documents(server, lookup.index, query, routing=lookup.options.routing)
         lookup.note(gaps)
         if number > most:
             lookup.note([CommonPassages(number, len(common))])
             return
-    async with aclosing(_read_all(server, lookup, query)) as parts:
-        async for part in parts:
-            yield part
+    async with aclosing(_read_all(server, lookup, query)) as pages:
+        async for hits in pages:
+            yield hits
 
 
-async def _read_by_text(
-    server: Server, lookup: Lookup, pieces: Pieces, terms: Sequence[str]
-) -> AsyncGenerator[Sequence[Overlap], None]:
+async def _read_by_text(server: Server, lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Pages:
     """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
     prefix = lookup.context.prefix
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
-    number = await _read_first(server, lookup, query)
-    if not lookup.is_stream and number > lookup.options.sizes.common:
+    number, hits = await _read_first(server, lookup, query)
+    if number == 0:
+        yield hits
+    elif not lookup.is_stream and number is not None and number > lookup.options.sizes.common:
         lookup.note([CommonPassages(number)])
-    elif number:
-        async with aclosing(_read_all(server, lookup, query)) as parts:
-            async for part in parts:
-                yield part
+    else:
+        async with aclosing(_read_all(server, lookup, query)) as pages:
+            async for hits in pages:
+                yield hits
 
 
-async def _read_first(server: Server, lookup: Lookup, query: Query) -> int:
-    """Return how many candidates are to be read page by page: 0 if all were compared."""
+async def _read_first(server: Server, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
+    """Return how many candidates are to be read page by page, if that is known: 0 if the hits beside it are all."""
     answer = await _first_page(server, lookup, query)
     if answer is None:
-        async with aclosing(_read_all(server, lookup, query)) as parts:
-            async for part in parts:
-                yield part
-        return 0
+        return None, []
     gaps, hits = find_gaps(answer), answer["hits"]["hits"]
     number: int = answer["hits"]["total"]["value"]
     if not gaps and number > len(hits):
-        return number
+        return number, []
     lookup.note(gaps)
-    async with aclosing(_take(server, lookup, hits)) as parts:
-        async for part in parts:
-            yield part
-    return 0
-
-
-async def _take(server: Server, lookup: Lookup, hits: Hits) -> AsyncGenerator[Sequence[Overlap], None]:
-    """Compare the texts of *hits*; emit what is found, if the caller wants that at once."""
-    await server.compute(lookup.compare, hits)
-    if lookup.is_stream:
-        yield lookup.take_found()
+    return 0, hits
 
 
 async def _first_page(server: Server, lookup: Lookup, query: Query) -> Mapping[str, Any] | None:
     """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
-    async def send(call: Call) -> Any:
+    async def send(call: Call) -> Answer:
         return await send_confirmed(server, lookup.context, lookup.index, call, settings=lookup.settings)
 
     routing = lookup.options.routing
@@ -134,37 +118,27 @@ async def _first_page(server: Server, lookup: Lookup, query: Query) -> Mapping[s
     return None if is_window_refused(find_gaps(answer)) else answer
 
 
-async def _read_all(server: Server, lookup: Lookup, query: Query) -> AsyncGenerator[Sequence[Overlap], None]:
+async def _read_all(server: Server, lookup: Lookup, query: Query) -> Pages:
+    """Read all pages; nothing is compared before the settings were confirmed since the view was opened."""
     body = text_body({"query": query}, lookup.fields)
-    try:
-        gaps = await _read_body(server, lookup, body)
-        is_refused = is_source_refused(gaps)
-    except Exception as error:
-        if not is_source_refused(error):
-            raise
-        is_refused = True
-    if is_refused:
-        gaps = await _read_body(server, lookup, {**body, "_source": True})
-    lookup.note(gaps)
-
-
-async def _read_body(
-    server: Server, lookup: Lookup, body: Mapping[str, Any]
-) -> AsyncGenerator[Sequence[Overlap], None]:
-    """Read all pages of *body*; nothing is compared before the settings were confirmed since the view was opened."""
-    confirm_once = confirming(server, lookup.context, lookup.index, lookup.settings)
-
-    async def handle(hits: Hits) -> bool:
-        await confirm_once()
-        async with aclosing(_take(server, lookup, hits)) as parts:
-            async for part in parts:
-                yield part
-        return False
-
-    options = lookup.options
-    gaps = await read_pages(server, lookup.index, body, handle, page=options.sizes.next_page, routing=options.routing)
-    await confirm_once()
-    return gaps
+    for wanted in (body, {**body, "_source": True}):
+        confirm_once = confirming(server, lookup.context, lookup.index, lookup.settings)
+        sizes, routing = lookup.options.sizes, lookup.options.routing
+        reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
+        try:
+            async with aclosing(reading.pages()) as pages:
+                async for hits in pages:
+                    await confirm_once()
+                    yield hits
+            await confirm_once()
+            is_refused = is_source_refused(reading.gaps)
+        except Exception as error:
+            if wanted is not body or not is_source_refused(error):
+                raise
+            is_refused = True
+        if not is_refused:
+            break
+    lookup.note(reading.gaps)
 
 
 async def _split(server: Server, lookup: Lookup, terms: Sequence[str]) -> tuple[list[str], list[str]]:

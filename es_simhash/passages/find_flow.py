@@ -17,9 +17,9 @@ from es_simhash.lookup.verify_flow import meant_hits
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.resolve_flow import read_settings_by_index, with_settings
+from es_simhash.mapping.resolve_flow import read_settings_by_index, stream_with_settings, with_settings
 from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
-from es_simhash.passages.found import Overlaps
+from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
@@ -75,8 +75,20 @@ async def stream(
     IncompleteSearchError is raised after the last one if some may be missing.
     """
     _check_text(text)
+    check_index(index)
 
-    await _look_up(server, context, index, options, lambda lookup: _with_text(server, lookup, text), is_stream=True)
+    async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[Overlap], None]:
+        lookup = await _prepare(server, context, index, settings, options, is_stream=True)
+        lookup.text = text
+        async with aclosing(read_candidates(server, lookup)) as pages:
+            async for hits in pages:
+                await server.compute(lookup.compare, hits)
+                yield lookup.take_found()
+        lookup.result()
+
+    async with aclosing(stream_with_settings(server, context, index, look_up)) as parts:
+        async for part in parts:
+            yield part
 
 
 async def _look_up(
@@ -85,24 +97,34 @@ async def _look_up(
     index: Index,
     options: PassageOptions,
     work: Callable[[Lookup], Awaitable[Overlaps]],
-    *,
-    is_stream: bool = False,
 ) -> Overlaps:
     check_index(index)
 
     async def look_up(settings: IndexSettings) -> Overlaps:
-        each = await read_settings_by_index(server, context, index)
-        if not each:
-            raise MappingError(
-                f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
-                "on the cluster that holds the index, as a user who may read mappings"
-            )
-        refuse_without_passages(each, "passages cannot be compared")
-        lookup = Lookup(context, index, settings, each, options, is_stream=is_stream)
-        await _check_filled(server, lookup)
-        return await work(lookup)
+        return await work(await _prepare(server, context, index, settings, options))
 
     return await with_settings(server, context, index, look_up)
+
+
+async def _prepare(
+    server: Server,
+    context: Context,
+    index: Index,
+    settings: IndexSettings,
+    options: PassageOptions,
+    *,
+    is_stream: bool = False,
+) -> Lookup:
+    each = await read_settings_by_index(server, context, index)
+    if not each:
+        raise MappingError(
+            f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
+            "on the cluster that holds the index, as a user who may read mappings"
+        )
+    refuse_without_passages(each, "passages cannot be compared")
+    lookup = Lookup(context, index, settings, each, options, is_stream=is_stream)
+    await _check_filled(server, lookup)
+    return lookup
 
 
 async def _check_filled(server: Server, lookup: Lookup) -> None:
@@ -122,9 +144,9 @@ async def _check_filled(server: Server, lookup: Lookup) -> None:
 
 async def _with_text(server: Server, lookup: Lookup, text: str) -> Overlaps:
     lookup.text = text
-    async with aclosing(read_candidates(server, lookup)) as parts:
-        async for part in parts:
-            yield part
+    async with aclosing(read_candidates(server, lookup)) as pages:
+        async for hits in pages:
+            await server.compute(lookup.compare, hits)
     return lookup.result()
 
 

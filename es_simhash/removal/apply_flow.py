@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -101,7 +102,7 @@ async def apply_removal(
     sha256: str | None = None,
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
-    Remove what the plan *path* names, emit a :class:`DuplicateResult` per line; return whether a repeat can do no more.
+    Remove what the plan *path* names, emit a :class:`DuplicateResult` per line.
     With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
     corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
     lines: two multi-gets, a bulk request, one request for each index, and with an alias a search; where documents were
@@ -117,7 +118,6 @@ async def apply_removal(
         check_function("on_regrouped", on_regrouped)
     plan: Plan = await server.compute(_read_plan, path, decisions, sha256, max_share)
     await server.compute(refuse_archive_name, archive, path)
-    is_done = True
     names = sorted(plan.header.index_uuids)
     uuids = await read_uuids(server, names)
     standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
@@ -125,7 +125,10 @@ async def apply_removal(
     created = await _read_created(server, standing)
     view = await _standing_view(server, plan.header, standing)
     if dry_run:
-        return await _judge_all(server, plan, archive, view, standing, sizes)
+        async with aclosing(_judge_all(server, plan, archive, view, standing, sizes)) as parts:
+            async for part in parts:
+                yield part
+        return
     with await server.compute(ArchiveWriter, archive, plan.sha256) as writer:
         writer.refuse_unapproved(plan.approved)
         if standing:
@@ -142,7 +145,6 @@ async def apply_removal(
                 last, batch = batch, _Batch(plan, writer, view, created)
                 deleted += sum(record.action == "deleted" for record in records)
                 for record in records:
-                    is_done = is_done and record.kind not in AGAIN
                     # What another run of the plan deleted is gone, too; what came back names its former canonical.
                     gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
                     gone |= {record.canonical} if record.kind == "canonical_missing" else set()
@@ -157,12 +159,9 @@ async def apply_removal(
                 prefix = plan.header.prefix
                 if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
                     for record in await untag_removed(server, view, taggable, sorted(gone), prefix=prefix):
-                        is_done = is_done and record.is_done
                         yield [record]
                 own = replace(context, prefix=prefix)
-                settled = await regroup(server, own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
-                is_done = is_done and settled
-    return is_done
+                await regroup(server, own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 
 def _note(gone: int, archive: FilePath) -> str:
@@ -191,19 +190,17 @@ def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, m
 async def _judge_all(
     server: Server, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
-    """Emit what would become of each line that no earlier run carried out; return whether a repeat says the same."""
+    """Emit what would become of each line that no earlier run carried out."""
     held: ArchivedKeys = await server.compute(ArchivedKeys, archive, plan.sha256)
     held.refuse_unapproved(plan.approved)
     if standing:
         await _check_guards(server, plan, held, view, standing, sizes)
-    is_done, done, batches = True, 0, plan.batches(sizes.removed)
+    done, batches = 0, plan.batches(sizes.removed)
     while lines := await server.compute(next, batches, ()):
         for _, record in sorted((await _judge(server, plan, lines, held, view)).items()):
-            is_done = is_done and record.kind not in AGAIN
             yield [record]
         done += len(lines)
         server.tell(Progress(done, plan.header.count, "comparing documents"))
-    return is_done
 
 
 async def _read_created(server: Server, names: Sequence[str]) -> dict[str, str]:

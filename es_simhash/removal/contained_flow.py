@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from es_simhash.passages.find_flow import check_filled
 from es_simhash.removal.may_delete import Candidate
 from es_simhash.texts.measures import CONTAINED_SHINGLES
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages_flow import Hits, read_pages
+from es_simhash.transport.pages_flow import Hits, Reading
 from es_simhash.transport.protocol import Index, Progress
 from es_simhash.transport.server import Server
 
@@ -104,15 +105,15 @@ async def _read_terms(
         table.add(hits)
         shared.add([read_values(hit.get("_source") or {}, fields.passages) for hit in hits])
 
-    async def take(hits: Hits) -> bool:
-        await server.compute(add, hits)
-        server.tell(Progress(len(table), None, "reading passages"))
-        return False
-
     body = table.search_body()
     exists: list[dict[str, Any]] = [{"exists": {"field": name}} for name in (fields.fingerprint, fields.passages)]
     body |= {"query": {"bool": {"filter": exists}}, "_source": [*(body["_source"] or ()), fields.passages]}
-    check_whole(await read_pages(server, index, body, take, page=PAGE))
+    reading = Reading(server, index, body, page=PAGE)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            await server.compute(add, hits)
+            server.tell(Progress(len(table), None, "reading passages"))
+    check_whole(reading.gaps)
     return table
 
 

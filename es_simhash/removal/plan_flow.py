@@ -121,7 +121,14 @@ async def plan_removal(
             found = await planning.add_all(server, groups)
         else:
             found = await find_contained(
-                server, context, index, resolved, grouping, options.contained, planning.add, common=sizes.common
+                server,
+                context,
+                index,
+                resolved,
+                grouping,
+                options.contained,
+                lambda candidates: planning.add(server, candidates),
+                common=sizes.common,
             )
         order = await server.compute(writer.order, options.limit, found.lines)
         guards = Guards(options.max_share, options.protect)

@@ -151,7 +151,7 @@ async def _search(
     ids = sorted({key.id for key in keys})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
     body = {"query": query, "_source": False, "seq_no_primary_term": True}
-    check_whole(await index, read_each(await reading_primaries(server, index), index, body, note, page=PAGE))
+    check_whole(await read_each(await reading_primaries(server, index), index, body, note, page=PAGE))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,12 +11,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, functions as sql
 
 from es_simhash.arguments import FilePath, check_fields, check_output
-from es_simhash.client.dialects import find_dialect
-from es_simhash.client.drivers import run
+from es_simhash.client.port import finish, port_of
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.lookup.options import Verification
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
-from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.rule import Grouping, Rule, parse_within
 from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
@@ -118,14 +116,11 @@ def plan_removal(
         check_column(df, "df", name)
     check_text(df, "text", text)
     grouping = Grouping(rule, max_distance, tuple(canonical) or ("id",), bound, per, span, measure)
-    dialect = find_dialect(client)
+    server, ask = port_of(client), finish
     keeper = Keeper(checkpoints)
     columns = dict.fromkeys([*canonical, *limiting])
     documents = keeper.keep(df.select(*_VERSION, "fingerprint", *columns, check_text(df, "text", text).alias("text")))
     names = sorted(row["index"] for row in documents.select("index").distinct().collect())
-
-    def ask(flow: Awaitable[Any]) -> Any:
-        return run(within_limits(server, flow, ServerLimits()), client, dialect)
 
     uuids = ask(read_uuids(server, names))
     if missing := sorted(set(names) - set(uuids)):

@@ -8,10 +8,10 @@ document that was changed since it was read keeps what it has. A task that is do
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,8 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from es_simhash.arguments import check_choice, check_count, check_fields
-from es_simhash.client.dialects import Dialect, find_dialect
-from es_simhash.client.drivers import run, stream
+from es_simhash.client.port import finish, port_of, stream
 from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
 from es_simhash.groups.rule import GroupingRequest
@@ -48,11 +47,10 @@ from es_simhash.mapping.fields import (
     say_taken,
     whole_update,
 )
-from es_simhash.mapping.limits_flow import ServerLimits, within_limits
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages_flow import Hits, View, open_ordered_view, read_part
+from es_simhash.transport.pages_flow import Hits, Slice, View, open_ordered_view
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry_flow import now
 from es_simhash.transport.server import Server as Port
@@ -72,6 +70,9 @@ KNOWN = {
 """The names of all options, by what they are for."""
 
 
+_T = TypeVar("_T")
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """How an index is reached: what goes to the executors. The login is never shown."""
@@ -82,17 +83,17 @@ class Connection:
     login: Login = field(repr=False)
 
     @contextmanager
-    def open(self) -> Iterator[tuple[Any, Dialect]]:
+    def open(self) -> Iterator[Port]:
         client, _ = open_client(self.server, self.login.headers, self.index)
         try:
-            yield client, find_dialect(client)
+            yield port_of(client)
         finally:
             client.close()
 
-    def run(self, flow: Awaitable[Any]) -> Any:
-        """Carry *flow* out with a client of its own, and return its result."""
-        with self.open() as (client, dialect):
-            return run(within_limits(server, flow, ServerLimits()), client, dialect)
+    def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
+        """Carry *operation* out with a client of its own, and return its result."""
+        with self.open() as server:
+            return finish(operation(server))
 
 
 def read_connection(options: Mapping[str, str]) -> Connection:
@@ -236,10 +237,10 @@ class _Writer(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         done = TaskResult()
-        with self.connection.open() as (client, dialect):
+        with self.connection.open() as server:
             for batch in iterator:
                 for begin in range(0, len(batch), BATCH):
-                    run(self._write(server, batch.slice(begin, BATCH).to_pylist(), done), client, dialect)
+                    finish(self._write(server, batch.slice(begin, BATCH).to_pylist(), done))
         return done
 
     def commit(self, messages: list[Any]) -> None:
@@ -291,7 +292,9 @@ class _Writer(DataSourceArrowWriter):
                 return None
             return "update", {"doc": {self.context.prefix: given}}
 
-        outcomes = await rewrite(server, list(wanted), change, source=[self.context.prefix], check=self._check)
+        outcomes = await rewrite(
+            server, list(wanted), change, source=[self.context.prefix], check=lambda: self._check(server)
+        )
         done.changed += len(changed)
         done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
         done.refused += len(taken)
@@ -414,23 +417,22 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slice)  # noqa: S101 -- what partitions() returned
-        with self.connection.open() as (client, dialect):
-            for hits in stream(self._read(server, partition), client, dialect):
+        with self.connection.open() as server:
+            for hits in stream(self._read(server, partition)):
                 yield self._batch(hits)
 
     async def _read(self, server: Port, part: _Slice) -> AsyncGenerator[Sequence[Hits], None]:
-        async def emit(hits: Hits) -> bool:
-            if hits:
-                yield [hits]
-            return False
-
         query = {"bool": {"filter": list(self.filter)}} if self.filter else {"match_all": {}}
         body: dict[str, Any] = {"query": query, "_source": list(self.columns) or False, "seq_no_primary_term": True}
         # From doc values: _source may leave our fields out.
         body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
         place = (part.number, self.slices)
-        gaps = await read_part(server, self.connection.index, body, emit, view=part.view, page=self.page, part=place)
-        check_whole(gaps)
+        reading = Slice(server, self.connection.index, body, view=part.view, page=self.page, part=place)
+        async with aclosing(reading.pages()) as pages:
+            async for hits in pages:
+                if hits:
+                    yield [hits]
+        check_whole(reading.gaps)
 
     def _batch(self, hits: Hits) -> pa.RecordBatch:
         fingerprint = Fields(self.connection.prefix).fingerprint

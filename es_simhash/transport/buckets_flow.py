@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, refusal_text
@@ -186,6 +187,6 @@ async def count_documents(
     can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    arguments = {"index": index, "body": body} | ({} if routing is None else {"routing": routing})
-    answer = await retry(server, lambda: server.search(**arguments), patience=patience or Patience(1))
+    searching = partial(server.search, index=index, body=body, routing=routing)
+    answer = await retry(server, searching, patience=patience or Patience(1))
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import (
@@ -22,10 +22,12 @@ from es_simhash.transport.answers import (
     is_slice_refused,
     is_window_refused,
 )
-from es_simhash.transport.protocol import Call, Flow, Index, Together, error_text, status_of
+from es_simhash.transport.protocol import Call, Index, error_text, status_of
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, attempt, is_passing
+from es_simhash.transport.server import Server
 
 Hits = Sequence[Mapping[str, Any]]
+Pages: TypeAlias = AsyncGenerator[Hits, None]
 _LARGEST_PAGE = 2**31 - 1
 # OpenSearch: an index without any mapping does not know this field, and no document is in it.
 _BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
@@ -116,13 +118,6 @@ class Cursor:
 
 logger = logging.getLogger("es_simhash")
 
-# Deals with the hits of a page; returns whether that is enough.
-Handle = Callable[[Hits], Flow[bool]]
-# Deals with the hits of a page of every slice; carries out the calls for the next pages, and returns their answers.
-HandleAhead = Callable[[Hits, Sequence[Call]], Flow[list[Any]]]
-# As HandleAhead, and may return None: that is enough.
-_Take = Callable[[Hits, Sequence[Call]], Flow[list[Any] | None]]
-
 KEEP_ALIVE_SECONDS = 600
 # What servers allow by default.
 LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
@@ -131,149 +126,221 @@ _UNORDERED = {"sort": ["_doc"]}
 PACED_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class NoOrder(Exception):  # noqa: N818 -- caught where pages are read, never shown
+    """The server cannot keep an order in a point in time, as OpenSearch before 3.3."""
+
+
+class Reading:
     """
-    One search, all hits of which are read in a view; the ``size`` and order of *body* are set here.
+    All hits of *body* in *index*; after the last page :attr:`gaps` says why some may be missing.
+    The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. *ranked*: the
+    highest score comes first, if the server can do that.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        page: int,
+        routing: str | None = None,
+        ranked: bool = False,
+    ) -> None:
+        self._server = server
+        self._index = index
+        self._body = body
+        self._page = page
+        self._options = {} if routing is None else {"routing": routing}
+        self._ranked = ranked
+        self.gaps: list[Gap] = []
+
+    async def pages(self) -> Pages:
+        """Yield the hits, page by page; the next page is read when it is asked for."""
+        async with viewing(self._server, self._index, KEEP_ALIVE_SECONDS, self._options) as view:
+            if view is not None:
+                view.ranked = self._ranked
+                try:
+                    async with aclosing(read_view(self._server, view, self._body, page=self._page)) as pages:
+                        async for hits in pages:
+                            self.gaps = list(view.gaps)
+                            yield hits
+                except NoOrder:
+                    pass
+                else:
+                    self.gaps = list(view.gaps)
+                    return
+        scroll = Scroll(self._server, self._index, self._body, page=self._page, options=self._options)
+        async with aclosing(scroll.read()) as pages:
+            async for hits in pages:
+                self.gaps = scroll.gaps
+                yield hits
+        self.gaps = scroll.gaps
+
+
+async def read_each(
+    server: Server, index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int
+) -> list[Gap]:
+    """Give every hit to the function *take*, page by page, and return why some may be missing."""
+    reading = Reading(server, index, body, page=page)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            take(hits)
+    return reading.gaps
+
+
+async def read_view(
+    server: Server, view: View, body: Mapping[str, Any], *, page: int, likely: float = math.inf
+) -> Pages:
+    """
+    Yield the hits of *body* in a *view*; NoOrder is raised, before any hit, if the server can keep no order in it.
     *likely*: how many hits there probably are; those that fit on one page are first read in no order, which is faster.
     """
-
-    body: Mapping[str, Any]
-    handle: Handle
-    page: int
-    likely: float = math.inf
+    async with aclosing(_read_cursors(server, view, [Cursor(body, page, is_ordered=likely >= page)])) as steps:
+        async for step in steps:
+            yield step.hits
 
 
-Passes = Iterable[Pass]
-
-
-def read_pages(
-    index: Index,
-    body: Mapping[str, Any],
-    handle: Handle,
-    *,
-    page: int,
-    routing: str | None = None,
-    ranked: bool = False,
-    passes: Passes | None = None,
-) -> Flow[list[Gap]]:
+@dataclass(slots=True)
+class Step:
     """
-    Give every hit of *body* in *index* to *handle*, page by page, and return why some may be missing.
-    The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. The flow of
-    *handle* is carried out before the next page is read. *ranked*: the highest score comes first, if the server can do
-    that. *passes* are read instead of *body*, one after another, if the server keeps one view of the index for all of
-    them. Each is asked for when the one before has been read.
+    The hits of a page of every slice, and the *calls* that read the next pages.
+    Who carries these out, together with other work, puts their *answers* here; else they are carried out afterwards.
     """
-    options = {} if routing is None else {"routing": routing}
-    view = yield from open_view(index, KEEP_ALIVE_SECONDS, options)
-    if view is not None:
-        view.ranked = ranked
-        try:
-            for each in passes or [Pass(body, handle, page)]:
-                cursor = Cursor(each.body, each.page, is_ordered=each.likely >= each.page)
-                if not (yield from _read_view(view, [cursor], _one_by_one(each.handle))):
-                    break
-            else:
-                return list(view.gaps)
-        finally:
-            yield from close_view(view)
-    return (yield from read_scroll(index, body, handle, page, options))
+
+    hits: Hits
+    calls: Sequence[Call]
+    answers: Sequence[Any] | None = None
 
 
-def without_requests(function: Callable[[Hits], object]) -> Handle:
-    """Return *function*, which makes no request, as a handler of pages; it returns ``True`` for enough."""
-
-    def handle(hits: Hits) -> Flow[bool]:
-        yield from ()
-        return function(hits) is True
-
-    return handle
-
-
-def read_each(index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int) -> Flow[list[Gap]]:
-    """Give every hit to the function *take*, which makes no request; otherwise as :func:`read_pages`."""
-    return read_pages(index, body, without_requests(take), page=page)
-
-
-def read_slices(
-    index: Index,
-    body: Mapping[str, Any],
-    handle: HandleAhead,
-    *,
-    page: int,
-    slices: int,
-    documents_per_second: float | None = None,
-) -> Flow[list[Gap]]:
+class Slices:
     """
-    Give every hit of *body* to *handle*, several slices at once, and return why some may be missing.
-    *handle* gets the hits of a page of every slice, and the calls that read the next pages. Its flow must carry these
-    out, together with its other work, and return their answers. *page* is for each slice, and becomes smaller if
-    ``max_result_window`` is. A page that the server is too busy for is asked for again. With *documents_per_second*,
-    pages are smaller and the view stays open longer, so that it does not end between two pages.
+    All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
+    *page* is for each slice, and becomes smaller if ``max_result_window`` is. A page that the server is too busy for is
+    asked for again. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not
+    end between two pages.
     """
-    keep_alive = KEEP_ALIVE_SECONDS
-    if documents_per_second is not None:
-        page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
-        between_pages = page * slices / documents_per_second
-        keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
-    view = yield from open_view(index, keep_alive)
-    if view is not None:
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        page: int,
+        slices: int,
+        documents_per_second: float | None = None,
+    ) -> None:
+        self._keep_alive = KEEP_ALIVE_SECONDS
+        if documents_per_second is not None:
+            page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
+            between_pages = page * slices / documents_per_second
+            self._keep_alive = int(min(max(self._keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
+        self._server = server
+        self._index = index
+        self._body = body
+        self._page = page
+        self._slices = slices
+        self.gaps: list[Gap] = []
+
+    async def steps(self) -> AsyncGenerator[Step, None]:
+        async with viewing(self._server, self._index, self._keep_alive) as view:
+            if view is not None:
+                view.attempts = ATTEMPTS
+                cursors = [Cursor(self._body, self._page, part=(each, self._slices)) for each in range(self._slices)]
+                try:
+                    async with aclosing(_read_cursors(self._server, view, cursors)) as steps:
+                        async for step in steps:
+                            yield step
+                except NoOrder:
+                    pass
+                else:
+                    self.gaps = list(view.gaps)
+                    return
+        scroll = Scroll(self._server, self._index, self._body, page=self._page, keep_alive=self._keep_alive)
+        async with aclosing(scroll.read()) as pages:
+            async for hits in pages:
+                yield Step(hits, [])
+        self.gaps = scroll.gaps
+
+
+class Slice:
+    """
+    All hits of the slice *part*, its number and the number of slices, in a *view* that all slices share.
+    *view*: of :func:`open_ordered_view`. If it is ``None``, each slice is scrolled, and sees the index as it is when
+    its reading begins.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        view: View | None,
+        page: int,
+        part: tuple[int, int],
+    ) -> None:
+        self._server = server
+        self._index = index
+        self._body = body
+        self._view = view
+        self._page = page
+        self._part = part
+        self.gaps: list[Gap] = []
+
+    async def pages(self) -> Pages:
+        part, view = self._part, self._view
+        if view is None:
+            sliced = {**self._body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self._body
+            scroll = Scroll(self._server, self._index, sliced, page=self._page)
+            async with aclosing(scroll.read()) as pages:
+                async for hits in pages:
+                    yield hits
+            self.gaps = scroll.gaps
+            return
         view.attempts = ATTEMPTS
-        cursors = [Cursor(body, page, part=(number, slices)) for number in range(slices)]
         try:
-            if (yield from _read_view(view, cursors, handle)):
-                return list(view.gaps)
-        finally:
-            yield from close_view(view)
-
-    def alone(hits: Hits) -> Flow[bool]:
-        yield from handle(hits, [])
-        return False
-
-    return (yield from read_scroll(index, body, alone, page, {}, keep_alive=keep_alive))
+            async with aclosing(
+                _read_cursors(self._server, view, [Cursor(self._body, self._page, part=part)])
+            ) as steps:
+                async for step in steps:
+                    yield step.hits
+        except NoOrder:
+            raise InvalidInputError("the server cannot keep an order in a point in time: read without one") from None
+        self.gaps = list(view.gaps)
 
 
-def read_part(
-    index: Index, body: Mapping[str, Any], handle: Handle, *, view: View | None, page: int, part: tuple[int, int]
-) -> Flow[list[Gap]]:
-    """
-    Give every hit of the slice *part*, its number and the number of slices, to *handle*; else as :func:`read_pages`.
-    *view*: of :func:`open_ordered_view`, the same for all slices. If it is ``None``, each slice is scrolled, and sees
-    the index as it is when its reading begins.
-    """
-    if view is None:
-        sliced = {**body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else body
-        return (yield from read_scroll(index, sliced, handle, page, {}))
-    view.attempts = ATTEMPTS
-    cursor = Cursor(body, page, part=part)
-    if not (yield from _read_view(view, [cursor], _one_by_one(handle))):
-        raise InvalidInputError("the server cannot keep an order in a point in time: read without one")
-    return list(view.gaps)
-
-
-def open_ordered_view(index: Index, keep_alive: int) -> Flow[View | None]:
+async def open_ordered_view(server: Server, index: Index, keep_alive: int) -> View | None:
     """
     Open a view that several programs can read at once; it ends after *keep_alive* seconds without a read.
     ``None`` if there is no point in time, or the server keeps no order in one, as OpenSearch before 3.3.
     """
-    view = yield from open_view(index, keep_alive)
+    view = await open_view(server, index, keep_alive)
     if view is None:
         return None
-    is_enough = _one_by_one(without_requests(lambda _: True))
-    if (yield from _read_view(view, [Cursor({"_source": False}, 1)], is_enough)):
-        return view
-    yield from close_view(view)
-    return None
+    try:
+        async with aclosing(read_view(server, view, {"_source": False}, page=1)) as pages:
+            async for _ in pages:
+                break
+    except BaseException as error:
+        await close_view(server, view)
+        if isinstance(error, NoOrder):
+            return None
+        raise
+    return view
 
 
-def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None = None) -> Flow[View | None]:
+async def open_view(
+    server: Server, index: Index, keep_alive: int, options: Mapping[str, Any] | None = None
+) -> View | None:
     """
-    Open a point in time, which ends after *keep_alive* seconds without a read.
+    Open a point in time, which ends after *keep_alive* seconds without a read; cancelled meanwhile, it is closed.
     ``None`` if there is none: too old a server, no right to one, a shard missing.
     """
-    arguments = {"index": index, "keep_alive": f"{keep_alive}s", **(options or {})}
+    opening = server.open_point_in_time(index=index, keep_alive=f"{keep_alive}s", **(options or {}))
     try:
-        opened = yield Call("open_point_in_time", arguments, opens=True)
+        opened, cancelled = await server.to_the_end(opening)
     except Exception as error:
         # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
         is_lacking = status_of(error) in (400, 403, 404, 405) or is_shard_missing(error)
@@ -282,51 +349,57 @@ def open_view(index: Index, keep_alive: int, options: Mapping[str, Any] | None =
         # A missing index fails again when it is scrolled, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
         return None
-    return View(opened, keep_alive)
+    view = View(opened, keep_alive)
+    if cancelled is not None:
+        await close_view(server, view)
+        raise cancelled
+    return view
 
 
-def close_view(view: View) -> Flow[None]:
-    yield from _give_back(view.close())
+async def close_view(server: Server, view: View) -> None:
+    await _give_back(server, view.close())
 
 
-def _one_by_one(handle: Handle) -> _Take:
-    """Return what deals with the hits of a page, and then reads the next page."""
+@asynccontextmanager
+async def viewing(
+    server: Server, index: Index, keep_alive: int, options: Mapping[str, Any] | None = None
+) -> AsyncIterator[View | None]:
+    """Open a view as :func:`open_view` does, and close it on every way out."""
+    view = await open_view(server, index, keep_alive, options)
+    try:
+        yield view
+    finally:
+        if view is not None:
+            await close_view(server, view)
 
-    def take(hits: Hits, calls: Sequence[Call]) -> Flow[list[Any] | None]:
-        is_enough = yield from handle(hits)
-        return None if is_enough else (yield from _send(calls))
 
-    return take
-
-
-def _send(calls: Sequence[Call]) -> Flow[list[Any]]:
+async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
     """Carry *calls* out; a failure is an answer."""
     if len(calls) != 1:
-        return (yield Together(calls, concurrency=len(calls))) if calls else []
-    return [(yield from attempt(calls[0]))]
+        return await server.together(calls, concurrency=len(calls)) if calls else []
+    return [await attempt(server.send(calls[0]))]
 
 
-def _read_view(view: View, cursors: Sequence[Cursor], take: _Take) -> Flow[bool]:
-    """Give what *cursors* read to *take*; return whether the server can keep an order in the *view*."""
-    answers: list[Any] | None = yield from _send([each.call(view) for each in cursors])
-    if len(cursors) > 1 and any(map(is_slice_refused, answers or ())):
+async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -> AsyncGenerator[Step, None]:
+    """Yield what *cursors* read in a *view*; raise NoOrder, before any hit, if the server can keep no order there."""
+    answers: Sequence[Any] = await _send(server, [each.call(view) for each in cursors])
+    if len(cursors) > 1 and any(map(is_slice_refused, answers)):
         cursors = [cursors[0].whole]
-        answers = yield from _send([cursors[0].call(view)])
-    while cursors and answers is not None:
+        answers = await _send(server, [cursors[0].call(view)])
+    while cursors:
         hits: list[Mapping[str, Any]] = []
         for cursor, answer in zip(cursors, answers, strict=True):
-            found = yield from _settle(view, cursor, answer)
-            if found is None:
-                return False
+            found = await _settle(server, view, cursor, answer)
             cursor.advance(found)
             hits += found
         cursors = [each for each in cursors if each.is_open]
-        answers = yield from take(hits, [each.call(view) for each in cursors])
-    return True
+        step = Step(hits, [each.call(view) for each in cursors])
+        yield step
+        answers = await _send(server, step.calls) if step.answers is None else step.answers
 
 
-def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
-    """Return the hits of *answer*, asked for again as needed; ``None`` where the server can keep no order."""
+async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:
+    """Return the hits of *answer*, asked for again as needed; raise NoOrder where the server can keep no order."""
     patience = Patience(view.attempts)
     while True:
         is_refused = isinstance(answer, BaseException)
@@ -337,69 +410,94 @@ def _settle(view: View, cursor: Cursor, answer: Any) -> Flow[Hits | None]:
             view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
         elif is_refused:
             if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
-                return None  # OpenSearch before 3.3
+                raise NoOrder
             if patience.is_spent or not is_passing(answer):
                 raise answer
-            yield patience.wait()
+            await patience.wait(server)
         elif not cursor.must_order(answer["hits"]["hits"]):
             view.gaps |= dict.fromkeys(gaps)
             hits: Hits = answer["hits"]["hits"]
             return hits
-        [answer] = yield from _send([cursor.call(view)])
+        [answer] = await _send(server, [cursor.call(view)])
 
 
-def read_scroll(
-    index: Index,
-    body: Mapping[str, Any],
-    handle: Handle,
-    page: int,
-    options: Mapping[str, Any],
-    *,
-    keep_alive: int = KEEP_ALIVE_SECONDS,
-    order: Mapping[str, Any] = _UNORDERED,
-) -> Flow[list[Gap]]:
-    """As :func:`read_pages`, by a scroll; in the *order* of *body* where that is empty."""
-    lives = f"{keep_alive}s"
-    while True:
-        # A scroll always counts its hits: both products refuse one that must not count them.
-        request = {**body, "size": page, **order, "track_total_hits": True}
+class Scroll:
+    """As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty."""
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        page: int,
+        options: Mapping[str, Any] | None = None,
+        keep_alive: int = KEEP_ALIVE_SECONDS,
+        order: Mapping[str, Any] = _UNORDERED,
+    ) -> None:
+        self._server = server
+        self._index = index
+        self._body = body
+        self._page = page
+        self._options = options or {}
+        self._lives = f"{keep_alive}s"
+        self._order = order
+        self._gaps: dict[Gap, None] = {}
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return list(self._gaps)
+
+    async def read(self) -> Pages:
+        server = self._server
+        answer = await self._open()
+        scroll = answer.get("_scroll_id")
         try:
-            answer = yield Call("search", {"index": index, "body": request, "scroll": lives, **options}, opens=True)
-        except Exception as error:
-            if not is_window_refused(error) or page == 1:
-                raise
-        else:
-            gaps = dict.fromkeys(find_gaps(answer))
-            scroll = answer.get("_scroll_id")
-            if page == 1 or not is_window_refused(gaps):
-                break
-            yield from _end_scroll(scroll)
-        page = max(1, page // 2)
-    try:
-        while hits := answer["hits"]["hits"]:
-            if (yield from handle(hits)):
-                break
-            answer = yield Call("scroll", {"body": {"scroll_id": scroll, "scroll": lives}})
-            scroll = answer.get("_scroll_id", scroll)
-            gaps |= dict.fromkeys(find_gaps(answer))
-    finally:
-        yield from _end_scroll(scroll)
-    return list(gaps)
+            while hits := answer["hits"]["hits"]:
+                yield hits
+                answer = await server.scroll(body={"scroll_id": scroll, "scroll": self._lives})
+                scroll = answer.get("_scroll_id", scroll)
+                self._gaps |= dict.fromkeys(find_gaps(answer))
+        finally:
+            await _end_scroll(server, scroll)
+
+    async def _open(self) -> dict[str, Any]:
+        """Return the first page, which becomes smaller if the server allows only that; cancelled, end the scroll."""
+        server, page = self._server, self._page
+        while True:
+            # A scroll always counts its hits: both products refuse one that must not count them.
+            request = {**self._body, "size": page, **self._order, "track_total_hits": True}
+            opening = server.search(index=self._index, body=request, scroll=self._lives, **self._options)
+            try:
+                answer, cancelled = await server.to_the_end(opening)
+            except Exception as error:
+                if not is_window_refused(error) or page == 1:
+                    raise
+            else:
+                self._gaps = dict.fromkeys(find_gaps(answer))
+                if cancelled is None and (page == 1 or not is_window_refused(self._gaps)):
+                    return answer
+                await _end_scroll(server, answer.get("_scroll_id"))
+                if cancelled is not None:
+                    raise cancelled
+            page = max(1, page // 2)
 
 
-def _end_scroll(scroll: str | None) -> Flow[None]:
+async def _end_scroll(server: Server, scroll: str | None) -> None:
     if scroll is not None:
-        yield from _give_back(Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
+        await _give_back(server, Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
 
 
-def _give_back(call: Call) -> Flow[None]:
+async def _give_back(server: Server, call: Call) -> None:
     """Carry out *call*, which frees something on the server; if that fails, the server frees it later by itself."""
     try:
-        yield call
+        _, cancelled = await server.to_the_end(server.send(call))
     except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
         logger.debug("%s failed: %s", call.api, error)
-    except BaseException:
-        # A cancellation that came while this was being opened is thrown in here, before the call is sent.
+    except BaseException:  # an interrupt, perhaps before the request was sent
         with suppress(Exception):
-            yield call
+            await server.send(call)
         raise
+    else:
+        if cancelled is not None:
+            raise cancelled

@@ -1,19 +1,14 @@
 """
-What a flow may ask for: the protocol between the operations and the drivers that carry them out.
-
-A flow is a generator. It yields requests, is sent their answers, and returns its result; it never awaits,
-sleeps or prints, so one flow serves sync and async callers. A request that fails is thrown into the flow as the
-client's exception; so are a cancellation and the early end of a stream. Even then a flow may yield requests
-from its ``finally``, to release what is open on the server. By what names a caller and a request mean an index or
-a document is here too. No flow and no driver lives here.
+What a request is, how far the work is, what a client's exception says, and by what names a caller means an index or a
+document. No operation lives here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
@@ -23,45 +18,18 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 class Call:
     """
     One request to the server; answered by the response as plain values.
-    *api*: a name of this project; ``client/dialects.py`` knows how each client spells it. *opens*: it opens something
-    on the server that only its answer names. A cancellation meanwhile is thrown in at the next request, so that the
-    flow can close what was opened. *raw_source*: a multi-get answers each ``_source`` as the text that the server sent;
-    not for the first request of an operation.
+    *api*: a name of this project; ``client/dialects.py`` knows how each client spells it. *raw_source*: a multi-get
+    answers each ``_source`` as the text that the server sent; not for the first request of an operation.
     """
 
     api: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    opens: bool = False
     raw_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Several calls at once, and work meanwhile; answered by a list in order, where a failure is its exception."""
-
-    calls: Sequence[Call | Compute]
-    concurrency: int = 4
-
-
-class Emit:
-    """Items of a streamed result; answered by ``None`` when the caller wants the next. Many at once cost little."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, *items: Any) -> None:
-        self.items = items
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A pause; answered by ``None`` after *seconds*."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Compute:
-    """Work for the processor, kept off an event loop; answered by what *function* returns."""
+    """Work for the processor beside requests, kept off an event loop; answered by what *function* returns."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
@@ -90,28 +58,12 @@ OnProgress: TypeAlias = Callable[[Progress], object]
 """What a caller passes as ``progress``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Progress, for a caller who wants to know; answered by ``None``."""
-
-    progress: Progress
-
-
-Request: TypeAlias = Call | Together | Emit | Wait | Compute | Tell
-_T = TypeVar("_T")
-Flow: TypeAlias = Generator[Request, Any, _T]
-
-
 def _attribute(error: BaseException, name: str) -> Any:
     """Return an attribute of a client's exception; some compute it, and fail over their own arguments."""
     try:
         return getattr(error, name, None)
     except Exception:  # noqa: BLE001 -- the exception at hand matters, not its attribute
         return None
-
-
-class StreamClosed(BaseException):
-    """The caller wants no more of a stream; thrown into its flow, which may still give things back."""
 
 
 @contextmanager

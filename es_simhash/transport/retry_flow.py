@@ -8,14 +8,15 @@ refuses a write or a refresh, which is longer than clients wait for an answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
-from es_simhash.transport.protocol import Call, Flow, Index, Request, Wait, error_text, index_key, status_of
+from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
+from es_simhash.transport.server import Answer, Server
 
 logger = logging.getLogger("es_simhash")
 
@@ -63,28 +64,32 @@ class Patience:
         """Whether the attempt that fails now is the last one."""
         return self.failures >= self.attempts - 1
 
-    def wait(self) -> Wait:
-        """Count a failure, and return the wait before the next attempt."""
+    async def wait(self, server: Server) -> None:
+        """Count a failure, and wait before the next attempt."""
         doublings = min(self.failures, MOST_DOUBLINGS)
         seconds = min(self.first_wait_seconds * 2**doublings, LONGEST_WAIT_SECONDS)
         self.failures += 1
-        return Wait(seconds)
+        await server.sleep(seconds)
 
     def renew(self) -> None:
         self.failures = 0
 
 
-def retry(
-    work: Callable[[], Flow[_T]], *, is_done: Callable[[_T], bool] = lambda _: True, patience: Patience | None = None
-) -> Flow[_T]:
+async def retry(
+    server: Server,
+    work: Callable[[], Awaitable[_T]],
+    *,
+    is_done: Callable[[_T], bool] = lambda _: True,
+    patience: Patience | None = None,
+) -> _T:
     """
-    Return what *work*, a new flow for each attempt, returns; repeat it while the server is busy or *is_done* says no.
+    Return what *work* returns, which is called for each attempt, while the server is busy or *is_done* says no.
     The last result is returned even if it is not good enough. By default: nine attempts, five if a shard has no copy.
     """
     patience = patience or Patience()
     while True:
         try:
-            result = yield from work()
+            result = await work()
         except Exception as error:
             is_lasting = is_shard_missing(error) and patience.failures >= SHARD_ATTEMPTS - 1
             if patience.is_spent or is_lasting or not is_passing(error):
@@ -95,46 +100,21 @@ def retry(
                 return result
             if patience.is_spent:
                 return result
-        yield patience.wait()
+        await patience.wait(server)
 
 
-def send_once(request: Request) -> Flow[Any]:
-    return (yield request)
-
-
-def attempt(call: Call) -> Flow[Any]:
-    """Return the answer to *call*, sent once, or the exception that it failed with."""
+async def attempt(work: Awaitable[_T]) -> _T | Exception:
+    """Return what *work* returns, or the exception that it failed with."""
     try:
-        return (yield call)
+        return await work
     except Exception as error:  # noqa: BLE001 -- judged by the caller
         return error
 
 
-def carry_out(flow: Flow[_T], request: Request, answer: Callable[[Request], Flow[Any]]) -> Flow[_T]:
-    """Carry *flow* out from *request*, its first one; each is answered by what *answer* returns or raises."""
-    while True:
-        found: Any = None
-        failure: BaseException | None = None
-        try:
-            found = yield from answer(request)
-        except BaseException as error:  # noqa: BLE001 -- the flow decides
-            failure = error
-        try:
-            request = flow.send(found) if failure is None else flow.throw(failure)
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
-
-
-def ask(call: Call, *, patience: Patience | None = None) -> Flow[Any]:
-    """Return the answer to *call*, sent again while the server is busy."""
-    return retry(lambda: send_once(call), patience=patience)
-
-
-def unless_refused(flow: Flow[_T], *statuses: int) -> Flow[_T | None]:
-    """Return what *flow* returns; ``None`` if a request of it fails with one of *statuses*."""
+async def unless_refused(work: Awaitable[_T], *statuses: int) -> _T | None:
+    """Return what *work* returns; ``None`` if a request of it fails with one of *statuses*."""
     try:
-        return (yield from flow)
+        return await work
     except Exception as error:
         if status_of(error) not in statuses:
             raise
@@ -142,32 +122,33 @@ def unless_refused(flow: Flow[_T], *statuses: int) -> Flow[_T | None]:
         return None
 
 
-def search_texts(
+async def search_texts(
+    server: Server,
     index: Index,
     body: Mapping[str, Any],
     fields: Sequence[str],
     *,
     source: Sequence[str] = (),
     routing: str | None = None,
-    send: Callable[[Call], Flow[Any]] = send_once,
-) -> Flow[dict[str, Any]]:
+    send: Callable[[Call], Awaitable[Answer]] | None = None,
+) -> Answer:
     """
     Return the answer to *body*, whose hits have *fields* in ``_source`` or among their stored fields.
     Costs a second search if an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all of
     it, it returns none. *body* has no ``_source`` and no ``stored_fields``; *source* names more parts to return.
     """
+    send = send or server.send
     request = text_body(body, fields, source=source)
     arguments = {"index": index} | ({} if routing is None else {"routing": routing})
     try:
-        answer: dict[str, Any] = yield from send(Call("search", {**arguments, "body": request}))
+        answer = await send(Call("search", {**arguments, "body": request}))
     except Exception as error:
         if not is_source_refused(error):
             raise
     else:
         if not is_source_refused(find_gaps(answer)):
             return answer
-    whole: dict[str, Any] = yield from send(Call("search", {**arguments, "body": {**request, "_source": True}}))
-    return whole
+    return await send(Call("search", {**arguments, "body": {**request, "_source": True}}))
 
 
 def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
@@ -179,24 +160,24 @@ LOOK_FOR_SHARDS = {"size": 0, "track_total_hits": False, "query": {"match_all": 
 """A search that only shows which shards answer."""
 
 
-def check_shards(index: Index) -> Flow[None]:
+async def check_shards(server: Server, index: Index) -> None:
     """
     Raise IncompleteSearchError if a shard of *index* has no active copy, after a few seconds for it to start.
     Cost: one search without hits; a user who may not search is not checked. One who may see the cluster's health is
     told which shard it is.
     """
-    missing = yield from retry(
-        lambda: _find_missing(index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
+    missing = await retry(
+        server, lambda: _find_missing(server, index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
     )
     if missing:
-        reason = (yield from _name_missing(index)) or f"index {index_key(index)}: {'; '.join(sentences(missing))}"
+        reason = (await _name_missing(server, index)) or f"index {index_key(index)}: {'; '.join(sentences(missing))}"
         raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))
 
 
-def _find_missing(index: Index) -> Flow[list[Gap]]:
+async def _find_missing(server: Server, index: Index) -> list[Gap]:
     """Return what a search says of shards without any active copy; nothing if the server refuses the search."""
     try:
-        answer = yield Call("search", {"index": index, "body": LOOK_FOR_SHARDS})
+        answer = await server.search(index=index, body=LOOK_FOR_SHARDS)
     except Exception as error:
         if status_of(error) is None:
             raise
@@ -204,10 +185,10 @@ def _find_missing(index: Index) -> Flow[list[Gap]]:
     return [gap for gap in find_gaps(answer) if gap.is_missing_shard]
 
 
-def _name_missing(index: Index) -> Flow[str]:
+async def _name_missing(server: Server, index: Index) -> str:
     """Return which shards of *index* have no active copy; empty where the user may not ask for the health."""
     try:
-        answer = yield Call("cluster_health", {"index": index, "level": "shards"})
+        answer = await server.cluster_health(index=index, level="shards")
     except Exception:  # noqa: BLE001 -- the missing shard matters more
         return ""
     missing = [
@@ -227,19 +208,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def refresh(index: Index) -> Flow[None]:
+async def refresh(server: Server, index: Index) -> None:
     """
     Make all that was written to *index* visible to searches, however busy the server is.
     Cost: two requests, because shards without any active copy are looked for first. IncompleteSearchError is raised if
     there is one, or if a shard cannot be refreshed.
     """
-    yield from check_shards(index)
+    await check_shards(server, index)
 
-    def send() -> Flow[int]:
-        answer = yield Call("refresh", {"index": index})
+    async def send() -> int:
+        answer = await server.refresh(index=index)
         return len((answer.get("_shards") or {}).get("failures") or ())
 
-    failed = yield from retry(send, is_done=lambda failed: not failed)
+    failed = await retry(server, send, is_done=lambda failed: not failed)
     if failed:
         reason = f"{failed} shards could not be refreshed"
         raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))

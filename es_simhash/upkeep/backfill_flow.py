@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,9 +24,8 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.pages_flow import HandleAhead, Hits, read_slices
+from es_simhash.transport.pages_flow import Hits, Slices, Step
 from es_simhash.transport.protocol import (
-    Call,
     Index,
     Key,
     Progress,
@@ -37,7 +36,7 @@ from es_simhash.transport.protocol import (
 )
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
 from es_simhash.transport.server import Server
-from es_simhash.upkeep.judge import BackfillProgress, Checkpoint, Judge, Judgement, Ledger
+from es_simhash.upkeep.judge import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
 from es_simhash.upkeep.setup_flow import (
     find_targets,
     has_passages,
@@ -46,6 +45,7 @@ from es_simhash.upkeep.setup_flow import (
     scheme_of,
 )
 from es_simhash.writes.bulk_flow import Bulk, rewrite
+from es_simhash.writes.operations import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ async def backfill(
 ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
-    return the last one, with the first failures of all. Raises InvalidInputError if the text field differs from the
-    recorded one or no document has it, MappingError if an index maps our fields wrongly, or lacks them and no text
-    field is named, and IncompleteSearchError if some documents could not be read.
+    at the end. Raises InvalidInputError if the text field differs from the recorded one or no document has it,
+    MappingError if an index maps our fields wrongly, or lacks them and no text field is named, and
+    IncompleteSearchError if some documents could not be read.
     """
     server = await reading_primaries(server, index)
     await check_shards(server, check_index(index))
@@ -130,12 +130,25 @@ async def backfill(
         judge = Judge(context.prefix, targets, pool)
         backfill = _Backfill(context, index, options, judge, checkpoint)
         with noting(lambda: were(backfill.written, "changed")):
-            return await backfill.run(server)
+            async with aclosing(backfill.run(server)) as parts:
+                async for part in parts:
+                    yield part
     finally:
         try:
             await server.compute(pool.close)
         finally:
             await server.compute(checkpoint.close)
+
+
+async def finish_backfill(server: Server, context: Context, index: Index, options: BackfillOptions) -> BackfillProgress:
+    """Carry a whole backfill out, and return its last report, with the first failures of all."""
+    last: BackfillProgress
+    failures: list[Failure] = []
+    async with aclosing(backfill(server, context, index, options)) as parts:
+        async for part in parts:
+            last = part[-1]
+            failures += last.failures[: FIRST_FAILURES - len(failures)]
+    return replace(last, failures=tuple(failures))
 
 
 class _Backfill:
@@ -185,27 +198,29 @@ class _Backfill:
         if not options.dry_run:
             await refresh(server, self._index)
             await self._record_passages(server)
-        last = self._report(is_done=True)
-        yield [last]
-        return replace(last, failures=tuple(ledger.first))
+        yield [self._report(is_done=True)]
 
     async def _pass(
-        self, server: Server, body: Mapping[str, Any], page: int, take: HandleAhead
+        self, server: Server, body: Mapping[str, Any], page: int, take: Callable[[Server, Step], Awaitable[bool]]
     ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options = self._options
-        gaps = await read_slices(
+        reading = Slices(
             server,
             self._index,
             body,
-            take,
             page=page,
             slices=options.slices,
             documents_per_second=options.documents_per_second,
         )
-        check_whole(gaps)
+        async with aclosing(reading.steps()) as steps:
+            async for step in steps:
+                if await take(server, step):
+                    yield [self._report()]
+        check_whole(reading.gaps)
 
-    async def _take_first(self, server: Server, hits: Hits, ahead: Sequence[Call]) -> list[Any]:
-        """Compare and write a page of the first pass; the calls *ahead* read the next pages meanwhile."""
+    async def _take_first(self, server: Server, step: Step) -> bool:
+        """Compare and write a page of the first pass, while the next pages are read; return whether to report."""
+        hits = step.hits
         self._refuse_new_indices(hits)
         at = await server.compute(now)
         wrong: list[Judgement] = await server.compute(self._ledger.compare, hits, at)
@@ -214,7 +229,7 @@ class _Backfill:
             wrong = []
         parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
         bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
-        calls = [*(bulk.call() for bulk in bulks), *ahead]
+        calls = [*(bulk.call() for bulk in bulks), *step.calls]
         answers = await server.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         changed: list[Key] = []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
@@ -227,19 +242,18 @@ class _Backfill:
         self._ledger.seen += len(hits)
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         await self._pace(server)
-        yield [self._report()]
+        step.answers = answers[len(parts) :]
         server.tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
-        return list(answers[len(parts) :])
+        return True
 
-    async def _take_later(self, server: Server, hits: Hits, ahead: Sequence[Call]) -> list[Any]:
-        self._refuse_new_indices(hits)
-        fresh = await server.compute(self._ledger.find_fresh, hits)
+    async def _take_later(self, server: Server, step: Step) -> bool:
+        self._refuse_new_indices(step.hits)
+        fresh = await server.compute(self._ledger.find_fresh, step.hits)
         if fresh:
             # What is written of these counts as changed, so each also counts as compared.
             self._ledger.seen += len(fresh)
             await self._compare_again(server, [document_key(hit) for hit in fresh])
-            yield [self._report()]
-        return await server.together(ahead, concurrency=self._options.slices) if ahead else []
+        return bool(fresh)
 
     async def _compare_again(self, server: Server, places: Sequence[Key]) -> None:
         at = await server.compute(now)

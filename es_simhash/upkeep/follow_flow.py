@@ -16,6 +16,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards_flow import Shard, reading_primaries
 from es_simhash.transport.buckets_flow import count_documents
+from es_simhash.transport.pausing import Paused, Pausing
 from es_simhash.transport.protocol import Index, check_index, index_key, local_names
 from es_simhash.transport.retry_flow import Patience, refresh
 from es_simhash.transport.server import Server
@@ -71,17 +72,18 @@ class _Follower:
         self._changes = Changes(context.prefix, self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
         self._verified_at: float | None = None
         self._clock = self._caught_up_at = 0.0
-        self._has_begun = False
+        self._has_begun = self._is_done = False
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
 
     async def run(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
         self._clock = self._caught_up_at = await server.compute(time.monotonic)
         patience = Patience()
-        is_done = False
-        while not is_done:
+        while not self._is_done:
             try:
-                is_done = await self._step(server)
+                async with aclosing(self._step(server)) as parts:
+                    async for part in parts:
+                        yield part
             except LeaseLostError:
                 self._refuse_to_wait()
             except Exception as error:
@@ -110,7 +112,7 @@ class _Follower:
             await self._indices.close(server)
 
     async def _step(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
-        """Take the lease, or do a round of work; return whether everything is done."""
+        """Take the lease, or do a round of work; note when everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
             await self._indices.check(server)
@@ -119,17 +121,16 @@ class _Follower:
             async with aclosing(self._stand_by(server)) as parts:
                 async for part in parts:
                     yield part
-            return False
+            return
         async with aclosing(self._round(server)) as parts:
             async for part in parts:
                 yield part
         self._clock = await server.compute(time.monotonic)
         if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
-            return True
-        if not self._options.once:
+            self._is_done = True
+        elif not self._options.once:
             yield [self._report("waiting")]
             await server.sleep(min(self._pause, self._regroup.seconds_left(self._clock)))
-        return False
 
     @property
     def _pause(self) -> float:
@@ -356,8 +357,10 @@ class Regroup:
         is_all, ids = self._is_all, list(islice(self._ids, FEW))
         if is_all:
             await self._lease.renew(server, seconds=LONG_SECONDS)
-        flow = reconcile(
-            server,
+        # The lease is renewed between the requests, and after each report the caller may stop.
+        pausing = Pausing(server, lambda: self._lease.renew_if_due(server))
+        work = reconcile(
+            pausing,
             self._context,
             self._index,
             GroupingRequest(),
@@ -367,7 +370,10 @@ class Regroup:
             resources=Resources(memory_bytes=self._options.memory_bytes),
         )
         try:
-            done = await self._lease.keeping(server, flow, report)
+            paused = Paused(work)
+            async with aclosing(paused.pauses()) as pauses:
+                async for _ in pauses:
+                    yield [report()]
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.
             if self._options.once:
@@ -377,7 +383,7 @@ class Regroup:
             self._is_all = True
             self._rests_until = begun + REFUSED_SECONDS
         else:
-            self._settle(done, None if is_all else ids)
+            self._settle(paused.result, None if is_all else ids)
             ended = await server.compute(time.monotonic)
             self._rests_until = 2 * ended - begun  # reading has half of the time
             if is_all:

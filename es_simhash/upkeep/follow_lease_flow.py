@@ -13,26 +13,22 @@ import math
 import os
 import platform
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from es_simhash.errors import LeaseError
 from es_simhash.transport.protocol import (
-    Call,
     Index,
-    Request,
-    Together,
     error_text,
     index_key,
     status_of,
 )
-from es_simhash.transport.retry_flow import carry_out, now, retry
+from es_simhash.transport.retry_flow import now, retry
 from es_simhash.transport.server import Server
-from es_simhash.upkeep.follow_options import LASTING, FollowReport, UnreadableError
+from es_simhash.upkeep.follow_options import LASTING, UnreadableError
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id, refuse_hindered
 
-_T = TypeVar("_T")
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
 _MAPPING = {
     "dynamic": "strict",
@@ -128,17 +124,6 @@ class Lease:
             renewed = await server.compute(now)
             self.is_held = False
             await server.send(Bulk([self._operation(None, self.seconds, renewed)]).call())
-
-    async def keeping(self, server: Server, flow: Awaitable[_T], report: Callable[[], FollowReport]) -> _T:
-        """Carry *flow* out; renew the lease between its requests, and emit a report, after which a caller may stop."""
-
-        async def answer(request: Request) -> Any:
-            if isinstance(request, (Call, Together)):
-                await self.renew_if_due(server)
-                yield [report()]
-            return await server.send(request)
-
-        return await carry_out(server, flow, next(flow), answer)
 
     async def _read(self, server: Server) -> Mapping[str, Any] | None:
         """Return the document, or ``None`` where there is none; make the index where it is missing."""

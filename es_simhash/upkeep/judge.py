@@ -316,11 +316,10 @@ class Ledger:
     """
     Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
     *seen_by_index*: documents read in the first pass. *unwritten_indices*: those where a document has a text and lacks
-    what was computed of it. *first*: the first failures of all.
+    what was computed of it.
     """
 
     def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
-        self.first: list[Failure] = []
         self.total = self.seen = self.changed = 0
         self.seen_by_index: Counter[str] = Counter()
         self._judge = judge
@@ -419,8 +418,6 @@ class Ledger:
     def _fail(self, failure: Failure, key: int | None = None) -> None:
         self._failed += 1
         self._failures.append(failure)
-        if len(self.first) < FIRST_FAILURES:
-            self.first.append(failure)
         if failure.kind != "unusable":
             self.unwritten_indices.add(failure.index)
         if key is not None:

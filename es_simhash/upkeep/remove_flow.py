@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.pages_flow import Hits, read_pages
+from es_simhash.transport.pages_flow import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, local_names, noting
 from es_simhash.transport.retry_flow import refresh
 from es_simhash.transport.server import Server
@@ -101,7 +102,11 @@ async def remove_fields(
                 )
                 context.forget()
     with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
-        check_whole(await read_pages(server, index, body, clearing.clear, page=PAGE))
+        reading = Reading(server, index, body, page=PAGE)
+        async with aclosing(reading.pages()) as pages:
+            async for hits in pages:
+                await clearing.clear(server, hits)
+        check_whole(reading.gaps)
     if not clearing.failures:
         for name in recorded:
             await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
@@ -140,7 +145,7 @@ class _Clearing:
         self._names = names
         self._scripts = True
 
-    async def clear(self, server: Server, hits: Hits) -> bool:
+    async def clear(self, server: Server, hits: Hits) -> None:
         hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
         outcomes = await self._send(server, hits)
         refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
@@ -154,7 +159,6 @@ class _Clearing:
             elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
                 self.failures.append(outcome.to_failure())
         refuse_hindered(outcomes)
-        return False
 
     async def _send(self, server: Server, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         operations = []

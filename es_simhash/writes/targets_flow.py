@@ -35,8 +35,8 @@ async def find_copies(server: Server, index: Index, ids: Sequence[str]) -> list[
     """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
     found: list[Mapping[str, Any]] = []
     await refresh(server, index)
-    read = read_each(server, index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE)
-    check_whole(await reading_primaries(server, index, read))
+    server = await reading_primaries(server, index)
+    check_whole(await read_each(server, index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE))
     return found
 
 

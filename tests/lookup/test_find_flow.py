@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, fingerprint_fields, get_scheme
-from es_simhash.client.drivers import stream
+from es_simhash.client.port import BlockingServer, stream
 from es_simhash.lookup.find_flow import SAMPLE, index_stats, mean_length, scan
 from es_simhash.lookup.options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
@@ -112,7 +112,8 @@ def test_a_stream_that_breaks_emits_nothing_twice():
             return answer
 
     index, emitted = Breaking([0] * MANY), []
-    items = stream(scan(SCRIPTED, Context(), "i", None, 0, LookupOptions(max_distance=13)), index, Direct)
+    port = BlockingServer(index, Direct)
+    items = stream(scan(port, Context(), "i", None, 0, LookupOptions(max_distance=13)))
     with pytest.raises(ServerError):
         emitted.extend(each for each in items)
     assert len(emitted) == len({each.id for each in emitted}) == NEXT_PAGE

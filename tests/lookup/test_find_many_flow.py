@@ -1,5 +1,7 @@
 """Lookups of many texts or fingerprints at once: each has its answer or failure; what is asked again, and how long."""
 
+from collections import Counter
+
 import pytest
 
 from es_simhash import IncompleteSearchError
@@ -11,9 +13,8 @@ from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.protocol import Call, Wait
 from es_simhash.transport.retry_flow import Patience
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, drive
 from tests.transport.fake_server import Candidates
 
 
@@ -79,8 +80,8 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
     for flow in (find_many, find_of):
         rest = (None, [0]) if flow is find_many else ("1",)
         with pytest.raises(IncompleteSearchError, match="no index matches"):
-            drive(flow(Context(), "x*", *rest, LookupOptions()), Nowhere([]))
-        found, _, _ = drive(flow(Context(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
+            drive(flow(SCRIPTED, Context(), "x*", *rest, LookupOptions()), Nowhere([]))
+        found, _, _ = drive(flow(SCRIPTED, Context(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
         assert (found[0] if flow is find_many else found).complete is False
 
 
@@ -119,26 +120,17 @@ def questions(number):
     return [Question(subject, each) for each in range(number)]
 
 
-def answer_each(flow, answer):
-    """Return the flow's result, how often it waited, and how many requests of each kind it sent."""
-    waits, sent, value, error = 0, {}, None, None
-    while True:
-        try:
-            request = flow.send(value) if error is None else flow.throw(error)
-        except StopIteration as stop:
-            return stop.value, waits, sent
-        value = error = None
-        if isinstance(request, Wait):
-            waits += 1
-        elif isinstance(request, Call):
-            sent[request.api] = sent.get(request.api, 0) + 1
-            one = answer(request)
-            if isinstance(one, Exception):
-                error = one
-            elif request.api == "msearch":
-                value = {"responses": [one] * (len(request.arguments["body"]) // 2)}
-            else:
-                value = one
+def answer_each(work, answer):
+    """Return what *work* returns, how often it waited, and how many requests of each kind it sent."""
+
+    def answers(call):
+        one = answer(call)
+        if isinstance(one, Exception) or call.api != "msearch":
+            return one
+        return {"responses": [one] * (len(call.arguments["body"]) // 2)}
+
+    run = carry_out(work, answers)
+    return run.result, len(run.waits), Counter(run.apis)
 
 
 def test_a_batch_waits_for_a_missing_shard_once():

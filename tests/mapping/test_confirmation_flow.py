@@ -155,8 +155,8 @@ def test_what_was_remembered_too_long_is_confirmed_all_the_same(estate):
 def test_an_index_that_changes_again_and_again_is_an_error(estate):
     """Some lookups are tried again, and not for ever."""
 
-    def never(settings):
-        yield SEARCH
+    async def never(settings):
+        await SCRIPTED.send(SEARCH)
         raise SettingsChanged
 
     with pytest.raises(IncompleteSearchError, match="changed during the lookup"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from es_simhash.mapping.limits_flow import ServerLimits, within_limits
-from es_simhash.transport.protocol import Call, Compute, Together
+from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
+from es_simhash.transport.protocol import Call, Compute
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out
 
 TERMS = "The number of terms [60] used in the Terms Query request has exceeded the allowed maximum of [10]."
@@ -12,8 +12,10 @@ WINDOW = "Result window is too large, from + size must be less than or equal to:
 WHOLE = {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
 
 
-def one(call):
-    return (yield call)
+async def one(limits, *calls):
+    """Send one call, or several at once."""
+    server = WithinLimits(SCRIPTED, limits)
+    return await (server.send(*calls) if len(calls) == 1 else server.together(calls))
 
 
 def search(**body):
@@ -54,19 +56,19 @@ def test_long_lists_are_cut(refusal):
     aggs = {"a": {"terms": {"field": "k", "include": values}}}
     query = {"bool": {"must_not": [{"terms": {"k": values, "boost": 2.0, "_name": "x"}}]}}
     server, limits = Refuses(refusal), ServerLimits()
-    carry_out(within_limits(SCRIPTED, one(search(query=query, aggs=aggs)), limits), server)
+    carry_out(one(limits, search(query=query, aggs=aggs)), server)
     parts = [{"terms": {"k": values[begin : begin + 10]}} for begin in (0, 10, 20)]
     cut = {"constant_score": {"filter": {"bool": {"should": parts}}, "boost": 2.0, "_name": "x"}}
     assert server.calls[-1].arguments["body"] == {"query": {"bool": {"must_not": [cut]}}, "aggs": aggs}
     assert len(server.calls) == 2
-    carry_out(within_limits(SCRIPTED, one(search(query=query)), limits), server)
+    carry_out(one(limits, search(query=query)), server)
     assert len(server.calls) == 3
 
 
 def test_ids_are_asked_for_as_terms():
     ids = [str(n) for n in range(12_000)]
     server = Refuses(IDS)
-    carry_out(within_limits(SCRIPTED, one(search(query={"ids": {"values": ids}})), ServerLimits()), server)
+    carry_out(one(ServerLimits(), search(query={"ids": {"values": ids}})), server)
     [part] = server.calls[-1].arguments["body"]["query"]["constant_score"]["filter"]["bool"]["should"]
     assert part == {"terms": {"_id": ids}}
 
@@ -76,19 +78,19 @@ def test_too_many_parts_are_left_to_the_flow():
     query = {"terms": {"k": [str(n) for n in range(5_130)]}}
     server = Refuses(TERMS)
     with pytest.raises(ServerError, match="number of terms"):
-        carry_out(within_limits(SCRIPTED, one(search(query=query)), ServerLimits()), server)
+        carry_out(one(ServerLimits(), search(query=query)), server)
     assert len(server.calls) == 1
 
 
 def test_hits_beyond_the_window_are_read_by_a_scroll():
     server, limits = Refuses(WINDOW, hits=10), ServerLimits()
     call = search(size=8, sort=[{"n": "asc"}])
-    answer = carry_out(within_limits(SCRIPTED, one(call), limits), server).result
+    answer = carry_out(one(limits, call), server).result
     assert len(answer["hits"]["hits"]) == 8
     assert [each.api for each in server.calls] == ["search", "search", "search", "scroll", "scroll", "clear_scroll"]
     assert server.calls[2].arguments["body"] == {"size": 3, "sort": [{"n": "asc"}], "track_total_hits": True}
     few = Refuses(hits=2)
-    assert len(carry_out(within_limits(SCRIPTED, one(call), limits), few).result["hits"]["hits"]) == 2
+    assert len(carry_out(one(limits, call), few).result["hits"]["hits"]) == 2
     assert [each.arguments["body"]["size"] for each in few.calls] == [3]
 
 
@@ -103,13 +105,13 @@ def test_a_failed_scroll():
         return ServerError(400, WINDOW) if call.arguments["body"]["size"] > 3 else server(call)
 
     with pytest.raises(ServerError, match="Result window"):
-        carry_out(within_limits(SCRIPTED, one(search(size=8)), limits), refuse)
+        carry_out(one(limits, search(size=8)), refuse)
 
     def lose(call):
         return ValueError("lost") if "scroll" in call.arguments else server(call)
 
     batch = Call("msearch", {"body": [{"index": "i"}, {"size": 8}]})
-    answers = carry_out(within_limits(SCRIPTED, one(Together([search(size=8), batch])), limits), lose).result
+    answers = carry_out(one(limits, search(size=8), batch), lose).result
     assert [*map(str, answers)] == ["lost", "lost"]
 
 
@@ -120,8 +122,7 @@ def test_each_search_of_a_batch():
     query = {"terms": {"k": [*map(str, range(25))]}}
     batch = Call("msearch", {"body": [{"index": "i"}, {"query": query}, {"index": "i"}, {"query": {"match_all": {}}}]})
     server = Refuses(refused, other)
-    together = Together([batch, Compute(len, ("abc",))])
-    [answer, length] = carry_out(within_limits(SCRIPTED, one(together), ServerLimits()), server).result
+    [answer, length] = carry_out(one(ServerLimits(), batch, Compute(len, ("abc",))), server).result
     assert "error" not in answer["responses"][0]
     assert (answer["responses"][1], length) == (other, 3)
     assert [each.api for each in server.calls] == ["msearch", "search"]
@@ -131,8 +132,6 @@ def test_each_search_of_a_batch():
 def test_other_failures_reach_the_flow(failure):
     calls = []
     with pytest.raises(type(failure), match=str(failure)[:5]) as raised:
-        carry_out(
-            within_limits(SCRIPTED, one(search(size=8)), ServerLimits()), lambda call: calls.append(call) or failure
-        )
+        carry_out(one(ServerLimits(), search(size=8)), lambda call: calls.append(call) or failure)
     assert raised.value is failure
     assert len(calls) == 1

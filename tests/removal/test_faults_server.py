@@ -41,7 +41,6 @@ from tests.servers.removals import (
     through_wire,
 )
 from tests.servers.support import ONE_SHARD, ROUNDS, send_lines
-from tests.transport.by_hand import SCRIPTED
 
 pytestmark = pytest.mark.faults
 
@@ -282,17 +281,17 @@ def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archi
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
     sizes = RemovalSizes(removed=3)
-    records, _ = through_wire(
-        server, mode, runner, wire, "_stream", apply_removal(SCRIPTED, plan, archive, sizes=sizes)
-    )
+
+    def apply(simhash):
+        return simhash._stream(apply_removal(simhash._server(), plan, archive, sizes=sizes))
+
+    records, _ = through_wire(server, mode, runner, wire, apply)
     now = sources(server, index)
     assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
     kept = archived(archive) if archive.exists() else {}
     assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
     wire.is_on = False
-    records, error = through_wire(
-        server, mode, runner, wire, "_stream", apply_removal(SCRIPTED, plan, archive, sizes=sizes)
-    )
+    records, error = through_wire(server, mode, runner, wire, apply)
     assert error is None
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
@@ -449,9 +448,11 @@ def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, r
     there = set(sources(server, index))
     assert {first.id, "a", "r"} <= there < before.keys()
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
-    records, error = through_wire(
-        server, mode, runner, wire, "_stream", restore(SCRIPTED, Context(), [archive], sizes=sizes)
-    )
+
+    def put_back(simhash):
+        return simhash._stream(restore(simhash._server(), Context(), [archive], sizes=sizes))
+
+    records, error = through_wire(server, mode, runner, wire, put_back)
     assert wire.log
     assert error is None
     wanted = {id_: "exists" if id_ in there else "restored" for id_ in before if id_ not in "ar"}

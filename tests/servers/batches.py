@@ -2,14 +2,13 @@
 
 import time
 
-from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.drivers import stream, stream_async
+from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash.client.dialects import is_async_client
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
 from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context
-from tests.transport.by_hand import SCRIPTED
 
 
 def ingest_in_batches(
@@ -27,8 +26,10 @@ def ingest_in_batches(
     **grouping,
 ):
     """Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch."""
-    flow = ingest(
-        SCRIPTED,
+    is_async = is_async_client(client)
+    simhash = AsyncSimHashClient(client) if is_async else SimHashClient(client)
+    reports = ingest(
+        simhash._server(),
         Context(clock=time.monotonic),
         index,
         documents,
@@ -40,7 +41,4 @@ def ingest_in_batches(
             sizes=IngestSizes(in_flight=in_flight),
         ),
     )
-    dialect = find_dialect(client, None)
-    if is_async_client(client):
-        return call(stream_async(flow, client, dialect, result=[]))
-    return list(stream(flow, client, dialect))
+    return call(simhash._stream(reports)) if is_async else list(simhash._stream(reports))

@@ -10,7 +10,6 @@ from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.restore_flow import restore
 from tests.servers.fixtures import make_client
 from tests.servers.servers import detect
-from tests.transport.by_hand import SCRIPTED
 
 SIZES = RemovalSizes(removed=3, restored=3)
 
@@ -21,7 +20,7 @@ def main(url: str, what: str, *files: str) -> None:
         simhash = SimHashClient(client)
         if what == "apply":
             plan, archive, *decisions = files
-            flow = apply_removal(SCRIPTED, plan, archive, decisions=next(iter(decisions), None), sizes=SIZES)
+            flow = apply_removal(simhash._server(), plan, archive, decisions=next(iter(decisions), None), sizes=SIZES)
         else:
             flow = restore(simhash._server(), simhash._context, files, sizes=SIZES)
         for each in simhash._stream(flow):

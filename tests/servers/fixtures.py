@@ -21,7 +21,6 @@ from click.testing import CliRunner
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.servers import embedded_server
-from es_simhash.transport.protocol import Wait
 from es_simhash.transport.retry_flow import Patience
 from tests.servers.cluster import embedded_cluster
 from tests.servers.command_line import NEAR, OTHER, TEXT
@@ -252,9 +251,8 @@ def sync_simhash(sync_client):
 def impatient(monkeypatch):
     """Requests are repeated as often as ever, but without waits."""
 
-    def wait(patience):
+    async def wait(patience, server):
         patience.failures += 1
-        return Wait(0.0)
 
     monkeypatch.setattr(Patience, "wait", wait)
 

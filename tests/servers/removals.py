@@ -59,14 +59,18 @@ def apply_in_batches(simhash, plan, archive, batch, **options):
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):
-    """Call *method*, which yields records, through a faulty wire; return the records, and the error that ended it."""
+    """Call *method*, or a function of a client, through a faulty wire; return its records, and the error that ended it."""
+
+    def make(simhash):
+        return method(simhash) if callable(method) else getattr(simhash, method)(*args, **options)
+
     patience = {"timeout" if server.product == "opensearch" else "request_timeout": 5}
 
     async def asynchronously():
         client = make_client(server, asynchronous=True, **wire.options(server.product, asynchronous=True), **patience)
         records = []
         try:
-            async for each in getattr(AsyncSimHashClient(client), method)(*args, **options):
+            async for each in make(AsyncSimHashClient(client)):
                 records.append(each)
         except Exception as error:  # noqa: BLE001 -- judged by the caller
             return records, error
@@ -79,7 +83,7 @@ def through_wire(server, mode, runner, wire, method, *args, **options):
     records = []
     with make_client(server, **wire.options(server.product), **patience) as client:
         try:
-            for each in getattr(SimHashClient(client), method)(*args, **options):
+            for each in make(SimHashClient(client)):
                 records.append(each)  # noqa: PERF402
         except Exception as error:  # noqa: BLE001
             return records, error

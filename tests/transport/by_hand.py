@@ -1,55 +1,166 @@
 """
-Carries flows out by hand: answers what they yield, and throws a failure or a cancellation in at any step.
+One scripted port: it answers, fails or cancels at any request, and sees that what is opened can be closed.
 
-``drive`` is for flows without pauses and groups of calls; ``carry_out`` does everything that a driver does.
+``drive`` is for operations without pauses and groups of calls; ``carry_out`` does everything that the two ports do.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from es_simhash.client.port import finish
 from es_simhash.lookup.find_flow import SAMPLE
-from es_simhash.transport.protocol import Call, Compute, Emit, Tell, Together, Wait
+from es_simhash.transport.protocol import Call, Compute
 from es_simhash.transport.retry_flow import LOOK_FOR_SHARDS
+from es_simhash.transport.server import Server
 
 CLOSES = ("close_point_in_time", "clear_scroll")
 READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
 MOST_WAITS = 200
 
 
-def drive(flow, answers, *, fail_at=None, failure=None):
-    """
-    Carry *flow* out and return ``(result, calls, emitted)``; *answers* gives each call its answer, or an exception.
-    At the request number *fail_at*, from 0 and of any kind, *failure* is thrown in place of the answer.
-    """
-    calls, emitted = [], []
-    step, answer, error = 0, None, None
-    while True:
+def opens(call):
+    """Return whether a call opens something on the server that only its answer names."""
+    return call.api == "open_point_in_time" or (call.api == "search" and "scroll" in call.arguments)
+
+
+class ScriptedServer(Server):
+    """The port of all tests by hand; each request goes to the script that is carried out now."""
+
+    def __init__(self):
+        self._scripts = []
+
+    @contextmanager
+    def following(self, script):
+        self._scripts.append(script)
         try:
-            request = flow.send(answer) if error is None else flow.throw(error)
-        except StopIteration as stop:
-            return stop.value, calls, emitted
-        answer = error = None
-        if isinstance(request, Tell):
-            continue
-        if isinstance(request, Call):
-            calls.append(request)
-        if step == fail_at:
-            error = failure
-        elif isinstance(request, Emit):
-            emitted.extend(request.items)
-        elif isinstance(request, Compute):
-            answer = request.function(*request.arguments)
-        elif isinstance(request, Call):
-            answer = answers(request)
-            if isinstance(answer, BaseException):
-                answer, error = None, answer
-        step += 1
+            yield
+        finally:
+            self._scripts.pop()
+
+    @property
+    def _script(self):
+        return self._scripts[-1]
+
+    async def send(self, call):
+        return self._script.send(call)
+
+    async def together(self, calls, *, concurrency=4):
+        return self._script.together(calls)
+
+    async def compute(self, function, *args, **kwargs):
+        return self._script.compute(Compute(function, args))
+
+    async def sleep(self, seconds):
+        self._script.sleep(seconds)
+
+    async def to_the_end(self, work):
+        """Return the cancellation that came while *work* was carried out, beside what it returned."""
+        script = self._script
+        script.is_held = True
+        try:
+            result = await work
+        except Exception:
+            if script.pending is not None:
+                raise script.pending from None
+            raise
+        finally:
+            script.is_held = False
+            pending, script.pending = script.pending, None
+        return result, pending
+
+    def tell(self, progress):
+        self._script.tell(progress)
+
+
+SCRIPTED = ScriptedServer()
+
+
+class Script:
+    """What a step by step plan does at each request; *run* notes what became of it."""
+
+    is_held = False
+    pending: BaseException | None = None
+
+    def __init__(self, run):
+        self.run = run
+
+    def tell(self, progress):
+        self.run.told.append(progress)
+
+    def check_opened(self, call):
+        # Otherwise a cancellation before the answer would leave open what nobody knows of.
+        assert self.is_held or not opens(call)
+
+    def carry_out(self, work):
+        """Return what *work* returns; note what it emits if it is a stream."""
+        with SCRIPTED.following(self):
+            if not hasattr(work, "__anext__"):
+                return finish(work)
+            following = work.__anext__()
+            while True:
+                try:
+                    part = finish(following)
+                except StopAsyncIteration:
+                    return None
+                error = self.emit(part)
+                following = work.__anext__() if error is None else work.athrow(error)
+
+
+class Driven(Script):
+    """Answers each call by *answers*; at one request, of any kind, there is a *failure*."""
+
+    def __init__(self, run, answers, fail_at, failure):
+        super().__init__(run)
+        self._answers, self._fail_at, self._failure = answers, fail_at, failure
+
+    def _fails(self):
+        self.run.steps += 1
+        return self.run.steps - 1 == self._fail_at
+
+    def send(self, call):
+        self.check_opened(call)
+        self.run.calls.append(call)
+        if self._fails():
+            raise self._failure
+        answer = self._answers(call)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def together(self, calls):
+        raise AssertionError("drive has no groups of calls: use carry_out")
+
+    def compute(self, work):
+        if self._fails():
+            raise self._failure
+        return work.function(*work.arguments)
+
+    def sleep(self, seconds):
+        if self._fails():
+            raise self._failure
+
+    def emit(self, items):
+        if self._fails():
+            return self._failure
+        self.run.emitted.extend(items)
+        return None
+
+
+def drive(work, answers, *, fail_at=None, failure=None):
+    """
+    Carry *work* out and return ``(result, calls, emitted)``; *answers* gives each call its answer, or an exception.
+    At the request number *fail_at*, from 0 and of any kind, *failure* is raised in place of the answer.
+    """
+    run = Run()
+    result = Driven(run, answers, fail_at, failure).carry_out(work)
+    return result, run.calls, run.emitted
 
 
 class Cancelled(BaseException):
-    """What a driver throws in when the caller wants no more."""
+    """What comes when the caller wants no more."""
 
 
 class ServerError(Exception):
@@ -63,7 +174,7 @@ class ServerError(Exception):
 @dataclass
 class Run:
     """
-    What became of a flow: what it returned, raised, called, emitted, waited (in seconds) and told.
+    What became of an operation: what it returned, raised, called, emitted, waited (in seconds) and told.
     *steps*: number of requests, a group of calls being one. *hit*: the call or function at which there was trouble.
     """
 
@@ -81,72 +192,105 @@ class Run:
         return [call.api for call in self.calls]
 
 
-def carry_out(flow, store, *, fail_at=None, failure=None, is_late=False, cancel_at=None, meddle_at=None, meddle=None):
+class Carried(Script):
+    """Has *store* answer, with the trouble that :func:`carry_out` describes."""
+
+    def __init__(self, run, store, *, fail_at, failure, is_late, cancel_at, meddle_at, meddle):
+        super().__init__(run)
+        self._store = store
+        self._fail_at, self._failure, self._is_late = fail_at, failure, is_late
+        self._cancel_at, self._meddle_at, self._meddle = cancel_at, meddle_at, meddle
+
+    def _is_cancelled(self, *calls):
+        """Count a step; return whether a cancellation comes at it, and note at what."""
+        self.run.steps += 1
+        if self.run.steps - 1 != self._cancel_at:
+            return False
+        names = [each.function.__qualname__ if isinstance(each, Compute) else each.api for each in calls]
+        self.run.hit = names[0] if names else None
+        return True
+
+    def _answer(self, each):
+        """Return an answer, or an exception as a value."""
+        if isinstance(each, Compute):
+            try:
+                return each.function(*each.arguments)
+            except Exception as error:  # noqa: BLE001 -- a value here
+                return error
+        self.check_opened(each)
+        number = len(self.run.calls)
+        self.run.calls.append(each)
+        if self._meddle is not None and number == self._meddle_at:
+            self._meddle(self._store)
+        if self._failure is None or number != self._fail_at:
+            return self._store(each)
+        self.run.hit = each.api
+        if self._is_late:
+            self._store(each)
+        return self._failure
+
+    def _one(self, each):
+        is_cancelled = self._is_cancelled(each)
+        answer = self._answer(each) if not is_cancelled or self._is_late or self.is_held else None
+        if is_cancelled and not self.is_held:
+            raise Cancelled
+        if is_cancelled:
+            self.pending = Cancelled()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def send(self, call):
+        return self._one(call)
+
+    def compute(self, work):
+        return self._one(work)
+
+    def together(self, calls):
+        is_cancelled = self._is_cancelled(*calls)
+        answers = [self._answer(each) for each in calls] if not is_cancelled or self._is_late else []
+        if is_cancelled:
+            raise Cancelled
+        return answers
+
+    def sleep(self, seconds):
+        is_cancelled = self._is_cancelled()
+        self.run.waits.append(seconds)
+        if is_cancelled:
+            raise Cancelled
+        assert len(self.run.waits) <= MOST_WAITS, "the operation waits without end"
+
+    def emit(self, items):
+        self.run.emitted.extend(items)
+        return Cancelled() if self._is_cancelled() else None
+
+
+def carry_out(work, store, *, fail_at=None, failure=None, is_late=False, cancel_at=None, meddle_at=None, meddle=None):
     """
-    Carry *flow* out against *store*, which answers, and return the :class:`Run`.
-    The call number *fail_at*, from 0, fails with *failure*. At the request of any kind number *cancel_at* a
-    cancellation is thrown in. While something is being opened it comes at the request after, which is then not sent, as
-    with the drivers. *is_late*: the server has done what was asked before either comes. Before the call number
-    *meddle_at*, *meddle* does to the store what another program would.
+    Carry *work* out against *store*, which answers, and return the :class:`Run`.
+    The call number *fail_at*, from 0, fails with *failure*. At the request of any kind number *cancel_at* there is a
+    cancellation. While something is being opened or closed it comes after the answer, as with the port of asyncio.
+    *is_late*: the server has done what was asked before either comes. Before the call number *meddle_at*, *meddle* does
+    to the store what another program would.
     """
     run = Run()
-
-    def answer_to(request):
-        if isinstance(request, Compute):
-            try:
-                return request.function(*request.arguments)
-            except Exception as error:  # noqa: BLE001 -- thrown in, as a driver does
-                return error
-        number = len(run.calls)
-        run.calls.append(request)
-        if meddle is not None and number == meddle_at:
-            meddle(store)
-        if failure is None or number != fail_at:
-            return store(request)
-        run.hit = request.api
-        if is_late:
-            store(request)
-        return failure
-
-    pending = answer = error = None
-    while True:
-        try:
-            request = flow.send(answer) if error is None else flow.throw(error)
-        except StopIteration as stop:
-            run.result = stop.value
-            return run
-        except BaseException as raised:
-            if failure is None and cancel_at is None:
-                raise
-            run.error = raised
-            return run
-        answer = error = None
-        if isinstance(request, Tell):
-            run.told.append(request.progress)
-            continue
-        run.steps += 1
-        if pending is not None:
-            error, pending = pending, None
-            continue
-        if isinstance(request, Emit):
-            run.emitted.extend(request.items)
-        elif isinstance(request, Wait):
-            run.waits.append(request.seconds)
-            answer = AssertionError("the flow waits without end") if len(run.waits) > MOST_WAITS else None
-        elif run.steps - 1 != cancel_at or is_late or getattr(request, "opens", False):
-            is_group = isinstance(request, Together)
-            answer = [answer_to(each) for each in request.calls] if is_group else answer_to(request)
-        if isinstance(answer, BaseException):
-            answer, error = None, answer
-        if run.steps - 1 == cancel_at:
-            calls = [each for each in getattr(request, "calls", [request]) if isinstance(each, (Call, Compute))]
-            [run.hit, *_] = [
-                each.function.__qualname__ if isinstance(each, Compute) else each.api for each in calls
-            ] or [None]
-            if getattr(request, "opens", False) and error is None:
-                pending = Cancelled()
-            else:
-                answer, error = None, Cancelled()
+    script = Carried(
+        run,
+        store,
+        fail_at=fail_at,
+        failure=failure,
+        is_late=is_late,
+        cancel_at=cancel_at,
+        meddle_at=meddle_at,
+        meddle=meddle,
+    )
+    try:
+        run.result = script.carry_out(work)
+    except BaseException as raised:
+        if failure is None and cancel_at is None:
+            raise
+        run.error = raised
+    return run
 
 
 def refuse_twice(store, id_, status):
@@ -174,7 +318,7 @@ def calls_to_fail(run, *, is_late):
     A call that only reads is none where the failure is late: a server that has read is as it was.
     """
     for number, call in enumerate(run.calls):
-        if not is_late or call.opens or call.api not in READS:
+        if not is_late or opens(call) or call.api not in READS:
             yield number
 
 

@@ -8,7 +8,7 @@ import pytest
 from es_simhash import IncompleteSearchError
 from es_simhash.transport import buckets_flow as buckets, buckets_flow as value_ranges
 from es_simhash.transport.buckets_flow import BucketReader
-from tests.transport.by_hand import ServerError, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, drive
 
 
 class Documents:
@@ -56,13 +56,13 @@ def read(server, **options):
     """Return every (value, number) in the order in which they come, and the number of searches."""
     reader = BucketReader("index", [], "value", page=5, **options)
 
-    def flow():
+    async def work():
         found = []
-        while part := (yield from reader.read()):
+        while part := await reader.read(SCRIPTED):
             found += [(value, bucket["doc_count"]) for value, bucket in part]
         return found
 
-    found, calls, _ = drive(flow(), server)
+    found, calls, _ = drive(work(), server)
     return found, len(calls)
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from es_simhash.client.port import BlockingServer, stream
 from es_simhash.errors import InvalidInputError
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions
@@ -150,15 +151,13 @@ def test_what_waits_goes_on_while_the_source_does_not(monkeypatch):
             yield document
             assert reported.acquire(timeout=60), "the report did not come"
 
-    flow = start(source(), max_delay=0.01, batch=100)
-    from es_simhash.client.drivers import stream
-
     class Dialect:
         def call(self, client, call):
             return store(call)
 
     found = []
-    for each in stream(flow, None, Dialect()):
+    port = BlockingServer(None, Dialect())
+    for each in stream(ingest(port, Context(), INDEX, source(), IngestOptions(max_delay=0.01, batch=100))):
         found.append(each.id)
         reported.release()
     assert found == [each["_id"] for each in DOCUMENTS]

@@ -1,9 +1,11 @@
 """Reading in slices: every hit once, a busy server is waited for, and what was opened is given back."""
 
+from contextlib import aclosing
+
 import pytest
 
 from es_simhash.transport.answers import Gap
-from es_simhash.transport.pages_flow import read_slices
+from es_simhash.transport.pages_flow import Slices
 from tests.transport.by_hand import (
     CLOSES,
     SCRIPTED,
@@ -24,24 +26,30 @@ def filled(count=9, **options):
     return FakeServer({f"{n:02}": {"n": n} for n in range(count)}, **options)
 
 
-def read(store, *, page=2, slices=2, **trouble):
+def read(store, *, page=2, slices=2, reads_ahead=True, **trouble):
     """Read all of *store*; return what became of it, and the ids in the order of reading."""
     seen = []
 
-    async def handle(hits, ahead):
-        seen.extend(hit["_id"] for hit in hits)
-        return await SCRIPTED.together(ahead) if ahead else []
+    async def work():
+        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=page, slices=slices)
+        async with aclosing(reading.steps()) as steps:
+            async for step in steps:
+                seen.extend(hit["_id"] for hit in step.hits)
+                if reads_ahead and step.calls:
+                    step.answers = await SCRIPTED.together(step.calls)
+        return reading.gaps
 
-    return carry_out(read_slices(SCRIPTED, INDEX, EVERYTHING, handle, page=page, slices=slices), store, **trouble), seen
+    return carry_out(work(), store, **trouble), seen
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("page", "slices"), [(1, 1), (2, 2), (3, 4), (50, 2)])
-def test_every_hit_is_handed_on_once(kind, page, slices):
+@pytest.mark.parametrize("reads_ahead", [True, False])
+def test_every_hit_is_handed_on_once(kind, page, slices, reads_ahead):
     """Whatever the page, the slices and the server, and nothing stays open."""
     for count in (0, 1, 9):
         store = filled(count, **kind)
-        run, seen = read(store, page=page, slices=slices)
+        run, seen = read(store, page=page, slices=slices, reads_ahead=reads_ahead)
         assert (sorted(seen), run.result, store.open) == (sorted(store.docs), [], {})
 
 
@@ -136,11 +144,13 @@ def test_shards_that_fail_are_told():
 def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
     """Pages are smaller, and where one document takes minutes the view lives longer."""
 
-    async def handle(hits, ahead):
-        return await SCRIPTED.together(ahead) if ahead else []
+    async def work():
+        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=1_000, slices=2, documents_per_second=rate)
+        async with aclosing(reading.steps()) as steps:
+            async for _ in steps:
+                pass
 
     store = filled(**kind)
-    flow = read_slices(SCRIPTED, INDEX, EVERYTHING, handle, page=1_000, slices=2, documents_per_second=rate)
-    [search, *_] = [call.arguments for call in carry_out(flow, store).calls if call.api == "search"]
+    [search, *_] = [call.arguments for call in carry_out(work(), store).calls if call.api == "search"]
     lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
     assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")

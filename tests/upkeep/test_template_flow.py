@@ -5,7 +5,7 @@ import pytest
 from es_simhash import MappingError
 from es_simhash.mapping.context import Context
 from es_simhash.upkeep.template_flow import put_index_template
-from tests.transport.by_hand import SCRIPTED
+from tests.transport.by_hand import SCRIPTED, carry_out
 
 TEMPLATE = {"index_patterns": ["news-*"], "created_date": "2026-01-01", "priority": 5, "template": {"settings": {}}}
 
@@ -26,27 +26,16 @@ def answer_of(call, templates):
         return {"template": call.arguments["body"]["template"]}
     if call.api == "put_index_template":
         return {"acknowledged": True}
-    raise RefusedError(404)
+    return RefusedError(404)
 
 
 def drive(templates, *, failing=None):
     """Return the result and the calls; the call number *failing* is refused."""
-    flow = put_index_template(SCRIPTED, Context("simhash", None, lambda: 0.0), "news", "body")
-    calls = []
-    request = next(flow)
-    try:
-        while True:
-            calls.append(request)
-            try:
-                if len(calls) - 1 == failing:
-                    raise RefusedError(500)
-                answer = answer_of(request, templates)
-            except RefusedError as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(answer)
-    except StopIteration as end:
-        return end.value, calls
+    work = put_index_template(SCRIPTED, Context("simhash", None, lambda: 0.0), "news", "body")
+    run = carry_out(work, lambda call: answer_of(call, templates), fail_at=failing, failure=RefusedError(500))
+    if run.error is not None:
+        raise run.error
+    return run.result, run.calls
 
 
 def test_it_is_read_again_just_before_it_is_stored():

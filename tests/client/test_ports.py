@@ -1,20 +1,24 @@
-"""The drivers: both carry out the same flow, and let it clean up when it is broken off."""
+"""The two ports: both carry the same operation out, and let it clean up when it is broken off."""
 
 import asyncio
+import contextvars
 import copy
 import inspect
-import re
+import subprocess
+import sys
 import threading
-from pathlib import Path
+from contextlib import aclosing, closing
 
 import pytest
 
-import es_simhash
 from es_simhash import AsyncSimHashClient, SimHashClient
+from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
-from es_simhash.client.drivers import run, run_async, stream, stream_async
+from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.protocol import Call, Compute, Emit, Progress, Tell, Together, Wait, noting
+from es_simhash.transport.pages_flow import Reading, open_view, viewing
+from es_simhash.transport.protocol import Call, Compute, Progress, noting
+from es_simhash.transport.server import Server
 from tests.transport.by_hand import ServerError
 
 
@@ -51,82 +55,139 @@ class AsyncClient(Client):
         return super().clear_scroll(**arguments)
 
 
-def everything():
-    """A flow that yields each kind of request."""
-    first = yield Call("search", {"index": "a"})
-    yield Wait(0)
-    total = yield Compute(sum, ([1, 2],))
-    many = yield Together([Call("search", {"index": str(n)}) for n in range(5)] + [Call("mget")], concurrency=2)
-    yield Emit("item")
+async def everything(server):
+    """An operation that asks for each kind of thing."""
+    first = await server.search(index="a", body={})
+    await server.sleep(0)
+    total = await server.compute(sum, [1, 2])
+    calls = [*(Call("search", {"index": str(n)}) for n in range(5)), Call("mget"), Compute(len, ("abc",))]
+    many = await server.together(calls, concurrency=2)
     try:
-        yield Call("mget")
+        await server.mget(body={})
     except OSError as error:
-        return first, total, [each if isinstance(each, dict) else type(each) for each in many], str(error)
+        return first, total, [each if isinstance(each, (dict, int)) else type(each) for each in many], str(error)
 
 
-EXPECTED = ({"search": {"index": "a"}}, 3, [{"search": {"index": str(n)}} for n in range(5)] + [OSError], "no")
+EXPECTED = (
+    {"search": {"index": "a", "body": {}}},
+    3,
+    [*({"search": {"index": str(n)}} for n in range(5)), OSError, 3],
+    "no",
+)
 
 
 def test_sync_and_async_give_the_same():
-    """Calls, waits, computations, groups of calls, and failures thrown in."""
-    assert run(everything(), Client(), ELASTICSEARCH) == EXPECTED
-    assert asyncio.run(run_async(everything(), AsyncClient(), ELASTICSEARCH)) == EXPECTED
+    """Calls, waits, computations, groups of calls, and failures."""
+    assert finish(everything(BlockingServer(Client(), ELASTICSEARCH))) == EXPECTED
+    assert asyncio.run(everything(AsyncioServer(AsyncClient(), ELASTICSEARCH))) == EXPECTED
 
 
-def holding(log):
-    """A flow that gives something back at its end, however it ends, within a flow that does too."""
+async def holding(server, log):
+    """A stream that gives something back at its end, however it ends, around a stream that does too."""
     try:
-        yield from holding_within(log)
+        async with aclosing(holding_within(server, log)) as parts:
+            async for part in parts:
+                yield part
     finally:
-        yield Emit("nobody reads this any more")
-        yield Call("clear_scroll")
+        await server.clear_scroll(body={})
 
 
-def holding_within(log):
+async def holding_within(server, log):
     try:
         for n in range(10):
-            yield Emit(n)
+            yield [n]
     except BaseException as error:
         log.append(type(error).__name__)
         raise
     finally:
-        yield Call("clear_scroll")
+        await server.clear_scroll(body={})
 
 
-def test_closing_a_stream_early_reaches_the_flow():
+BOTH_CLEARED = (["cleared", "cleared"], ["GeneratorExit"])
+
+
+def half_read(client, log):
+    items = stream(holding(BlockingServer(client, OPENSEARCH), log))
+    assert next(items) == 0
+    return items
+
+
+def test_closing_a_stream_early_reaches_the_operation():
     """Its ``finally`` still makes its call."""
     client, log = Client(), []
-    items = stream(holding(log), client, OPENSEARCH)
-    assert next(items) == 0
-    items.close()
-    assert (client.calls, log) == (["cleared", "cleared"], ["StreamClosed"])
+    half_read(client, log).close()
+    assert (client.calls, log) == BOTH_CLEARED
 
 
-def test_closing_an_async_stream_early_reaches_the_flow():
+def test_closing_an_async_stream_early_reaches_the_operation():
     """The same on asyncio."""
     client, log = AsyncClient(), []
 
     async def main():
-        items = stream_async(holding(log), client, OPENSEARCH, result=[])
-        assert await anext(items) == 0
+        items = holding(AsyncioServer(client, OPENSEARCH), log)
+        assert await anext(items) == [0]
         await items.aclose()
 
     asyncio.run(main())
-    assert (client.calls, log) == (["cleared", "cleared"], ["StreamClosed"])
+    assert (client.calls, log) == BOTH_CLEARED
+
+
+@pytest.mark.parametrize("how", ["closed", "dropped", "failed"])
+def test_a_sync_stream_inside_a_running_loop(how):
+    """As in a notebook: the loop adopts none of the async generators, and what was opened is closed at once."""
+    client, log = Client(), []
+
+    async def main():
+        items = half_read(client, log)
+        if how == "closed":
+            items.close()
+        elif how == "dropped":
+            del items
+        else:
+            with pytest.raises(ZeroDivisionError), closing(items):
+                raise ZeroDivisionError
+        assert (client.calls, log) == BOTH_CLEARED
+        assert sys.get_asyncgen_hooks().firstiter is not None
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_half_read_when_the_interpreter_ends():
+    """What was opened is closed."""
+    script = """
+from es_simhash.client.dialects import OPENSEARCH
+from es_simhash.client.port import BlockingServer, stream
+
+class Client:
+    def clear_scroll(self, **arguments):
+        print("cleared")
+        return {}
+
+async def holding(server):
+    try:
+        yield [1, 2]
+    finally:
+        await server.clear_scroll(body={})
+
+items = stream(holding(BlockingServer(Client(), OPENSEARCH)))
+assert next(items) == 1
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("cleared\n", "")
 
 
 def test_a_cancelled_task_still_gives_back():
     """The cancellation goes on afterwards."""
     client = AsyncClient()
 
-    def flow():
+    async def operation(server):
         try:
-            yield Wait(60)
+            await server.sleep(60)
         finally:
-            yield Call("clear_scroll")
+            await server.clear_scroll(body={})
 
     async def main():
-        task = asyncio.create_task(run_async(flow(), client, OPENSEARCH))
+        task = asyncio.create_task(operation(AsyncioServer(client, OPENSEARCH)))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -137,15 +198,48 @@ def test_a_cancelled_task_still_gives_back():
 
 
 def test_a_failure_passes_through_unchanged():
-    """The very exception of the client."""
+    """The very exception of the client, and a traceback that shows the operation."""
 
-    def flow():
-        yield Call("mget")
+    async def operation(server):
+        await server.mget(body={})
 
-    with pytest.raises(OSError, match="no"):
-        run(flow(), Client(), ELASTICSEARCH)
-    with pytest.raises(OSError, match="no"):
-        asyncio.run(run_async(flow(), AsyncClient(), ELASTICSEARCH))
+    for start in (
+        lambda: finish(operation(BlockingServer(Client(), ELASTICSEARCH))),
+        lambda: asyncio.run(operation(AsyncioServer(AsyncClient(), ELASTICSEARCH))),
+    ):
+        with pytest.raises(OSError, match="no") as raised:
+            start()
+        assert "operation" in [each.name for each in raised.traceback]
+
+
+def test_an_operation_of_a_blocking_client_does_not_wait():
+    async def operation():
+        await asyncio.sleep(1)
+
+    async def main():
+        with pytest.raises(RuntimeError, match="event loop"):
+            finish(operation())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("where", ["compute", "tell"])
+def test_a_stop_iteration_of_a_caller_leaves_no_operation(where):
+    """Nor does anybody wait for it for ever: it is an error."""
+
+    def stop(*_):
+        raise StopIteration
+
+    async def operation(server):
+        if where == "compute":
+            await server.compute(stop)
+        else:
+            server.tell(Progress(1, 2, "reading"))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        finish(operation(BlockingServer(Client(), ELASTICSEARCH, stop)))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(operation(AsyncioServer(AsyncClient(), ELASTICSEARCH, stop)))
 
 
 def test_the_dialect_is_told_by_the_class():
@@ -193,12 +287,15 @@ class SlowToOpen:
 @pytest.mark.parametrize(("refuses", "times"), [(False, 1), (True, 1), (False, 3), (True, 3)])
 def test_a_cancellation_while_something_is_opened_closes_it(refuses, times):
     """The answer is waited for, nothing more is sent but the request that closes, and the task is cancelled."""
-    from es_simhash.transport.pages_flow import read_pages
+
+    async def read(server):
+        async with aclosing(Reading(server, "a", {"query": {"match_all": {}}}, page=10).pages()) as pages:
+            async for _ in pages:
+                pass
 
     async def main():
         client = SlowToOpen(refuses=refuses)
-        flow = read_pages("a", {"query": {"match_all": {}}}, None, page=10)
-        task = asyncio.create_task(run_async(flow, client, ELASTICSEARCH))
+        task = asyncio.create_task(read(AsyncioServer(client, ELASTICSEARCH)))
         await client.asked.wait()
         for _ in range(times):
             task.cancel()
@@ -210,22 +307,51 @@ def test_a_cancellation_while_something_is_opened_closes_it(refuses, times):
     assert asyncio.run(main()) == (True, 0, 0)
 
 
-def test_a_cancelled_flow_that_ends_with_what_it_opened_is_cancelled():
+def test_a_cancelled_operation_that_ends_with_what_it_opened_is_cancelled():
     """A cancellation is not lost where no request follows."""
-
-    def flow():
-        return (yield Call("open_point_in_time", opens=True))
 
     async def main():
         client = SlowToOpen()
-        task = asyncio.create_task(run_async(flow(), client, ELASTICSEARCH))
+        task = asyncio.create_task(open_view(AsyncioServer(client, ELASTICSEARCH), "a", 60))
         await client.asked.wait()
         task.cancel()
         client.answered.set()
         await asyncio.wait([task])
-        return task.cancelled()
+        return task.cancelled(), client.open
 
-    assert asyncio.run(main())
+    assert asyncio.run(main()) == (True, 0)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_view_is_closed_however_often_the_task_is_cancelled(times):
+    """Also where a cancellation comes while it is being closed."""
+
+    class SlowToClose(SlowToOpen):
+        async def close_point_in_time(self, **arguments):
+            self.asked.set()
+            await self.answered.wait()
+            return await super().close_point_in_time(**arguments)
+
+    async def hold(server, client):
+        client.answered.set()
+        async with viewing(server, "a", 60):
+            client.answered.clear()
+            client.asked.clear()
+            await asyncio.sleep(60)
+
+    async def main():
+        client = SlowToClose()
+        task = asyncio.create_task(hold(AsyncioServer(client, ELASTICSEARCH), client))
+        while not client.open:
+            await asyncio.sleep(0)
+        for _ in range(times):
+            task.cancel()
+            await client.asked.wait()
+        client.answered.set()
+        await asyncio.wait([task])
+        return task.cancelled(), client.open
+
+    assert asyncio.run(main()) == (True, 0)
 
 
 def _methods(cls):
@@ -322,13 +448,13 @@ def test_groups_of_calls_whatever_threads_there_are(monkeypatch, most_threads, c
     calls = [Call("search", {"index": str(n)}) for n in range(6)]
 
     def group(computed):
-        return (yield Together([*calls, *computed], concurrency=concurrency))
+        return finish(BlockingServer(Slow(), ELASTICSEARCH).together([*calls, *computed], concurrency=concurrency))
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
     expected = [{"search": {"index": str(n)}} for n in range(6)]
-    assert run(group([]), Slow(), ELASTICSEARCH) == expected
+    assert group([]) == expected
     started.clear()
-    assert run(group([Compute(threading.get_ident)]), Slow(), ELASTICSEARCH) == [*expected, threading.get_ident()]
+    assert group([Compute(threading.get_ident)]) == [*expected, threading.get_ident()]
     assert most[0] <= concurrency
     assert not any(thread.is_alive() for thread in started)
 
@@ -347,44 +473,62 @@ def test_an_interrupt_in_a_group_reaches_the_caller(on_helper):
             assert passed.wait(30)  # so that each thread has a call
             return super().search(**arguments)
 
-    def group():
-        yield Together([Call("search", {"index": str(n)}) for n in range(2)], concurrency=2)
-
+    calls = [Call("search", {"index": str(n)}) for n in range(2)]
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        run(group(), Interrupted(), ELASTICSEARCH)
+        finish(BlockingServer(Interrupted(), ELASTICSEARCH).together(calls, concurrency=2))
     assert threading.active_count() == before
 
 
-def test_every_request_of_a_flow_is_in_every_dialect():
-    """A dialect names a method for each API that a flow calls."""
-    folder = Path(es_simhash.__file__).parent
-    called = {
-        name for path in folder.rglob("*.py") for name in re.findall(r'\bCall\(\s*"(\w+)"', path.read_text("utf-8"))
-    }
-    assert len(called) > 10
+CALLER = contextvars.ContextVar("CALLER")
+
+
+def test_threads_have_the_context_of_the_caller():
+    """Each a copy of it, so that what a client's hook reads there is the caller's."""
+    meeting = threading.Barrier(3)
+
+    class Reads(Client):
+        def search(self, **arguments):
+            meeting.wait(30)  # so that each thread has a call
+            return {"caller": CALLER.get(None)}
+
+    CALLER.set("mine")
+    calls = [Call("search", {"index": str(n)}) for n in range(3)]
+    assert finish(BlockingServer(Reads(), ELASTICSEARCH).together(calls)) == [{"caller": "mine"}] * 3
+
+
+def test_every_request_is_in_every_dialect():
+    """A dialect names a method for each API of the port."""
+    plain = {"send", "together", "compute", "sleep", "to_the_end", "tell"}
+    apis = set(_methods(Server)) - plain
+    assert len(apis) > 20
     for dialect in (ELASTICSEARCH, OPENSEARCH):
-        assert called <= set(dialect.methods)
+        assert apis == set(dialect.methods)
 
 
-def telling():
-    """A flow that tells how far it is, asks the server for something, and gives back what it opened."""
+async def telling(server):
+    """A stream that tells how far it is, asks the server for something, and gives back what it opened."""
     try:
-        yield Tell(Progress(1, 2, "reading"))
-        yield Call("search", {"index": "a"})
-        yield Emit("item")
-        yield Tell(Progress(2, 2, "reading"))
+        server.tell(Progress(1, 2, "reading"))
+        await server.search(index="a", body={})
+        yield ["item"]
+        server.tell(Progress(2, 2, "reading"))
     finally:
-        yield Call("clear_scroll", {"scroll_id": "x"})
+        await server.clear_scroll(body={})
+
+
+async def read_all(parts):
+    async with aclosing(parts) as every:
+        return [item async for part in every for item in part]
 
 
 def test_progress_reaches_who_asked_for_it():
-    """In order, from both drivers; without a listener it is dropped."""
+    """In order, from both ports; without a listener it is dropped."""
     told = []
-    assert list(stream(telling(), Client(), ELASTICSEARCH, told.append)) == ["item"]
-    asyncio.run(run_async(telling(), AsyncClient(), ELASTICSEARCH, told.append))
+    assert list(stream(telling(BlockingServer(Client(), ELASTICSEARCH, told.append)))) == ["item"]
+    assert asyncio.run(read_all(telling(AsyncioServer(AsyncClient(), ELASTICSEARCH, told.append)))) == ["item"]
     assert told == [Progress(1, 2, "reading"), Progress(2, 2, "reading")] * 2
-    assert run(telling(), Client(), ELASTICSEARCH) is None
+    assert list(stream(telling(BlockingServer(Client(), ELASTICSEARCH)))) == ["item"]
 
 
 def test_a_listener_that_fails_ends_the_call():
@@ -393,11 +537,14 @@ def test_a_listener_that_fails_ends_the_call():
     def stop(progress):
         raise KeyboardInterrupt
 
-    for make, drive in ((Client, run), (AsyncClient, lambda *args: asyncio.run(run_async(*args)))):
-        client = make()
-        with pytest.raises(KeyboardInterrupt):
-            drive(telling(), client, ELASTICSEARCH, stop)
-        assert client.calls == ["cleared"]
+    client = Client()
+    with pytest.raises(KeyboardInterrupt):
+        list(stream(telling(BlockingServer(client, ELASTICSEARCH, stop))))
+    assert client.calls == ["cleared"]
+    client = AsyncClient()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(read_all(telling(AsyncioServer(client, ELASTICSEARCH, stop))))
+    assert client.calls == ["cleared"]
 
 
 DELETIONS = Call("bulk", {"body": [{"delete": {"_id": "1"}}, {"delete": {"_id": "2"}}]})
@@ -418,24 +565,22 @@ class Cancelling:
         raise asyncio.CancelledError
 
 
-def working(request):
+async def working(server, calls):
     with noting(lambda: "3 documents were deleted"):
-        yield request
+        await (server.send(*calls) if len(calls) == 1 else server.together(calls, concurrency=1))
 
 
-@pytest.mark.parametrize(
-    ("request_", "number"), [(DELETIONS, 2), (UPDATE, 1), (Together([DELETIONS, UPDATE], concurrency=1), 3)]
-)
-def test_an_interrupt_says_what_was_not_answered(request_, number):
-    """Beside what the flow has counted."""
+@pytest.mark.parametrize(("calls", "number"), [([DELETIONS], 2), ([UPDATE], 1), ([DELETIONS, UPDATE], 3)])
+def test_an_interrupt_says_what_was_not_answered(calls, number):
+    """Beside what the operation has counted."""
     said = [f"up to {number} more operations were sent, and their answer was not read", "3 documents were deleted"]
     with pytest.raises(KeyboardInterrupt) as stop:
-        run(working(request_), Interrupting(), OPENSEARCH)
+        finish(working(BlockingServer(Interrupting(), OPENSEARCH), calls))
     assert stop.value.__notes__ == said
 
     async def cancelled():
         try:
-            await run_async(working(request_), Cancelling(), OPENSEARCH)
+            await working(AsyncioServer(Cancelling(), OPENSEARCH), calls)
         except asyncio.CancelledError as error:
             return error.__notes__
 
