@@ -405,7 +405,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
-        self.connection.run(lambda server: self._check(server))
+        self.connection.run(self._check)
         view = self.connection.run(lambda server: open_ordered_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
         return [_Slice(number, view) for number in range(self.slices)]
 

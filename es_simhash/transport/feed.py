@@ -2,7 +2,7 @@
 A bounded queue between the reader of the caller's documents and the flow that writes them.
 
 A source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an async
-client (``client/drivers.py``).
+client (``client/async_port.py``).
 """
 
 from __future__ import annotations

@@ -337,13 +337,14 @@ def test_a_view_is_closed_however_often_the_task_is_cancelled(times):
         async with viewing(server, "a", 60):
             client.answered.clear()
             client.asked.clear()
+            client.opened.set()
             await asyncio.sleep(60)
 
     async def main():
         client = SlowToClose()
+        client.opened = asyncio.Event()
         task = asyncio.create_task(hold(AsyncioServer(client, ELASTICSEARCH), client))
-        while not client.open:
-            await asyncio.sleep(0)
+        await client.opened.wait()
         for _ in range(times):
             task.cancel()
             await client.asked.wait()

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from es_simhash.client import drivers
+from es_simhash.client import port
 from tests.estates.machine import Estate
 
 pytestmark = pytest.mark.estates
@@ -56,7 +56,7 @@ def estate(server, call, runner, monkeypatch):
         from elasticsearch import ApiError, TransportError
 
         errors = (ApiError, TransportError)
-    monkeypatch.setattr(drivers, "time", SimpleNamespace(sleep=lambda seconds: time.sleep(seconds / 100)))
+    monkeypatch.setattr(port, "time", SimpleNamespace(sleep=lambda seconds: time.sleep(seconds / 100)))
     chance = random.Random(0)
     # Documents without an id get the same one each time that an example is repeated.
     monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4))

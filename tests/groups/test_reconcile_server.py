@@ -234,9 +234,9 @@ def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, m
         assert len(list(sync_simhash.ingest(name, [{"_id": id_, "body": text}], canonical="longest", verify=0.8))) == 1
     server.request("PUT", f"/{old}/_alias/{alias}", {"is_write_index": True})
 
-    def roll_over(names):
+    async def roll_over(port, names):
         server.request("PUT", f"/{new}/_alias/{alias}", {"is_write_index": False})
-        yield from refresh(names)
+        await refresh(port, names)
 
     refresh = reconcile_flow.refresh
     monkeypatch.setattr(reconcile_flow, "refresh", roll_over)

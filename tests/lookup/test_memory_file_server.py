@@ -190,10 +190,10 @@ def test_documents_that_are_written_again_around_the_point_in_time(server, index
     fill(server, index, STORED)
     open_view = from_memory_flow.open_view
 
-    def rewrite(*arguments):
+    async def rewrite(*arguments):
         if when == "before":
             fill(server, index, [each ^ 0b100 for each in STORED[:40]])
-        view = yield from open_view(*arguments)
+        view = await open_view(*arguments)
         if when == "after":
             fill(server, index, [each ^ 0b100 for each in STORED[:40]])
         return view

@@ -96,10 +96,10 @@ def test_what_another_program_deleted_does_not_come_back(
 
     read = apply_module.read_present
 
-    def read_then(*args, **options):
+    async def read_then(*args, **options):
         if attempts["all"] == 1 and not is_earlier:
             delete("b0000")
-        return (yield from read(*args, **options))
+        return await read(*args, **options)
 
     with monkeypatch.context() as patch:
         meddle(patch, write, times=100)

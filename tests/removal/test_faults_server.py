@@ -307,7 +307,7 @@ def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, 
     if not is_known:
         check = apply_module.put_back
 
-        def killed(documents):
+        def killed(_port, documents):
             raise Killed
 
         monkeypatch.setattr(apply_module, "put_back", killed)

@@ -59,7 +59,7 @@ def apply_in_batches(simhash, plan, archive, batch, **options):
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):
-    """Call *method*, or a function of a client, through a faulty wire; return its records, and the error that ended it."""
+    """Call *method*, or a function of a client, through a faulty wire; return its records, and what ended it."""
 
     def make(simhash):
         return method(simhash) if callable(method) else getattr(simhash, method)(*args, **options)
@@ -116,10 +116,10 @@ def meddle(monkeypatch, what, *, times=1):
     delete = apply_module.delete_documents
     left = Counter(times=times)
 
-    def first(versions, done):
+    async def first(port, versions, done):
         left["times"] -= 1
         if left["times"] >= 0:
             what()
-        yield from delete(versions, done)
+        await delete(port, versions, done)
 
     monkeypatch.setattr(apply_module, "delete_documents", first)
