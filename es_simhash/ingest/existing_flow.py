@@ -245,7 +245,7 @@ class ExistingLookup:
         if self._grouping.is_by_distance_alone:
             return None
         wanted = list({each.key: None for answer in found for each in answer})
-        contents = await fetch_contents(
+        return await fetch_contents(
             server,
             self._index,
             wanted,
@@ -253,7 +253,6 @@ class ExistingLookup:
             text_fields=self._ingest.text_fields,
             patience=self._patience,
         )
-        return contents
 
     def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:
         # A document that was deleted since the lookup has no content.
