@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import SimHashError, WritesRefusedError
-from es_simhash.transport.protocol import Wait, status_of
+from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry_flow import Patience
 from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
 
@@ -13,10 +13,9 @@ def waits(monkeypatch):
     """Return the list of waits for a server that is busy, of all attempts."""
     found = []
 
-    def wait(patience):
+    async def wait(patience, server):
         patience.failures += 1
         found.append(patience.failures)
-        return Wait(0.0)
 
     monkeypatch.setattr(Patience, "wait", wait)
     return found
