@@ -127,7 +127,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._context, index, path, options), progress)
+        return await self._run(plan_removal(self._server(progress), self._context, index, path, options))
 
     def apply_removal(
         self,
@@ -178,6 +178,7 @@ class AsyncRemovalMethods(AsyncBase):
         from es_simhash.removal.apply_flow import apply_removal
 
         flow = apply_removal(
+            self._server(progress),
             path,
             archive,
             context=self._context,
@@ -187,7 +188,7 @@ class AsyncRemovalMethods(AsyncBase):
             decisions=decisions,
             sha256=sha256,
         )
-        return self._stream(flow, progress)
+        return self._stream(flow)
 
     def tag_duplicates(
         self,
@@ -237,9 +238,9 @@ class AsyncRemovalMethods(AsyncBase):
             within=within,
         )
         if contained is None:
-            return self._stream(tag_duplicates(self._context, index, request, dry_run=dry_run), progress)
+            return self._stream(tag_duplicates(self._server(progress), self._context, index, request, dry_run=dry_run))
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-        return self._stream(tag_contained(self._context, index, tags, dry_run=dry_run), progress)
+        return self._stream(tag_contained(self._server(progress), self._context, index, tags, dry_run=dry_run))
 
     def restore(
         self,
@@ -284,5 +285,7 @@ class AsyncRemovalMethods(AsyncBase):
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
         )
         return self._stream(
-            restore(self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped), progress
+            restore(
+                self._server(progress), self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped
+            )
         )

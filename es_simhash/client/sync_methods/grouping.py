@@ -62,7 +62,7 @@ class GroupingMethods(SyncBase):
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
-            read_index_settings(self._context, index),
+            read_index_settings(self._server(), self._context, index),
             lambda items, settings: with_fingerprints(
                 items,
                 text_field=text_fields_of(settings, text_field),
@@ -233,7 +233,8 @@ class GroupingMethods(SyncBase):
             checkpoint=checkpoint,
         )
         return self._feed(
-            documents, lambda items: ingest(self._context, index, items, options, dry_run=dry_run), progress
+            documents,
+            lambda items: ingest(self._server(progress), self._context, index, items, options, dry_run=dry_run),
         )
 
     def reconcile(
@@ -305,9 +306,15 @@ class GroupingMethods(SyncBase):
         moment = check_moment(since)
         return self._run(
             reconcile(
-                self._context, index, request, since=moment, dry_run=dry_run, regroup=regroup, resources=resources
+                self._server(progress),
+                self._context,
+                index,
+                request,
+                since=moment,
+                dry_run=dry_run,
+                regroup=regroup,
+                resources=resources,
             ),
-            progress,
         )
 
     def groups(
@@ -366,7 +373,7 @@ class GroupingMethods(SyncBase):
             verify=verify,
             contained=contained,
         )
-        return self._stream(groups(self._context, index, options), progress)
+        return self._stream(groups(self._server(progress), self._context, index, options))
 
     def pairs(
         self,
@@ -425,4 +432,4 @@ class GroupingMethods(SyncBase):
 
         options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset, per=per, within=within)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
-        return self._stream(pairs(self._context, index, against, options, resources), progress)
+        return self._stream(pairs(self._server(progress), self._context, index, against, options, resources))
