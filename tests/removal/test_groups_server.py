@@ -79,8 +79,7 @@ def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_s
     """The plan stays until its groups are right, and the command fails."""
     tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
 
-    def refuse(*_, **__):
-        yield from ()
+    async def refuse(*_, **__):
         return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
 
     command = ("apply", index, "--yes", "--max-share", "1", "--archive", archive)

@@ -68,8 +68,12 @@ def test_a_share_is_read_again(server, index, sync_simhash, monkeypatch):
     sync_simhash.create_index(source, text_field="body", settings=SHARDS)
     put(server, source, numbered(texts(40)))
     resize(server, source, index, 1)
+
+    async def repair_nothing(*_):
+        pass
+
     with monkeypatch.context() as patch:
-        patch.setattr(Changes, "repair", lambda *_: iter(()))
+        patch.setattr(Changes, "repair", repair_nothing)
         last(sync_simhash.follow(index, once=True, **options))
     monkeypatch.setattr("es_simhash.upkeep.follow_changes_flow.SECONDS_OF_DAY", 0.01)
     reports = sync_simhash.follow(index, interval=0.01, verify_share=1, **options)
