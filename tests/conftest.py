@@ -2,7 +2,7 @@
 What every test shares: Hypothesis profiles, the guard against network use, and the data sets beside the checkout.
 
 A test that has the fixtures ``server`` and ``mode`` runs on both products, and with the sync and the async clients, but
-not in all four combinations: the flows are shared and the async client is generated, so two combinations tell as much.
+not in all four combinations: operations are shared and the async client is generated, so two tell as much.
 The name of the test and the number of its case decide which two, so that each method meets all four in its tests.
 ``ES_SIMHASH_EVERY_MODE=1`` runs all.
 """

@@ -2,7 +2,7 @@
 Write ``client/sync_methods/`` and ``client/async_methods/`` from ``client/methods/``; ``--check`` only compares.
 
 ``make client`` runs it, and ``make check`` checks. For the sync client, ``expand_options`` writes the options out. For
-the async client there is then little to change, because the methods hand a flow to their base class: names of the base
+the async client there is then little to change, as the methods hand an operation to their base class: names of base
 classes and iterators, and ``async`` and ``await`` around ``self._run``.
 The tools that are made for this (unasync, and the converters of several drivers) go the other way: they take ``async``
 and ``await`` out of an async source. Then the async client would be the one that is written and read.

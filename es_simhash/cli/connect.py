@@ -48,7 +48,7 @@ class Connection:
 
     @property
     def _context(self) -> Context:
-        return self.simhash._context  # noqa: SLF001 -- flows without a method of the client need what it remembers
+        return self.simhash._context  # noqa: SLF001 -- operations without a method of the client need what it remembers
 
     @property
     def prefix(self) -> str:

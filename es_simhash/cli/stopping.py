@@ -151,7 +151,7 @@ def say_if_stopped(
     """
     If Ctrl-C or SIGTERM ends the block, say what was *written*, and which command, this one by default, goes on.
     The first signal lets operations that were sent be answered and counted; a second one interrupts at once. By default
-    the notes on the exception say what was written, which a flow adds.
+    the notes on the exception say what was written, which an operation adds.
     """
     _WATCH.begin()
     try:

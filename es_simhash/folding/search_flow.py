@@ -83,7 +83,7 @@ async def search_distinct(
 async def search_distinct_pages(
     server: Server, context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> AsyncGenerator[Sequence[DistinctPage], None]:
-    """Emit all pages, read in one view; what was shown is kept in memory."""
+    """Yield all pages, read in one view; what was shown is kept in memory."""
     search = _checked(context, index, body, options)
     await _check_index(server, context, search)
     view = await _open(server, index)

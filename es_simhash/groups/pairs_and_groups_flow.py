@@ -91,7 +91,7 @@ async def pairs(
     server: Server, context: Context, index: Index, against: Index | None, options: LookupOptions, resources: Resources
 ) -> AsyncGenerator[Sequence[Pair], None]:
     """
-    Emit a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
+    Yield a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
     A document that both names reach makes no pair with itself. Two documents of indices with different rules are a pair
     if one of these rules accepts them: a lookup of one of them finds the other. Memory: about 100 bytes a document, and
     where texts are compared the shingles of those that have a candidate, in a temporary file beyond 256 MiB; with
@@ -309,7 +309,7 @@ async def groups(
     server: Server, context: Context, index: Index, options: GroupOptions
 ) -> AsyncGenerator[Sequence[Group], None]:
     """
-    Emit a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
+    Yield a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
 
     Cost: a search for up to 200 groups, and for every 5,000 documents in them; to sort by size, the names of all groups
     are kept in memory.
@@ -402,7 +402,7 @@ class _Reader:
         return [(name, counts.get(name, 0)) for name in names]
 
     async def emit(self, server: Server, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
-        """Emit the groups *names*, as far as they are large enough."""
+        """Yield the groups *names*, as far as they are large enough."""
         found = await self._read(server, names)
         groups = [
             Group(name, tuple(sorted(members, key=lambda each: (each.key not in self._canonicals[name], *each.order))))

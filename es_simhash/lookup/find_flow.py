@@ -169,8 +169,8 @@ async def scan(
     server: Server, context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
 ) -> AsyncGenerator[Sequence[NearDup], None]:
     """
-    Emit the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory. The texts
-    of a page are compared before it is emitted.
+    Yield the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory; the
+    texts of a page are compared before.
     If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
     are known only at the end.
     """

@@ -276,7 +276,7 @@ async def stream_many(
     options: LookupOptions,
     request: LookupRequest | None = None,
 ) -> AsyncGenerator[Sequence[Outcome], None]:
-    """Emit what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
+    """Yield what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
     request = request or LookupRequest()
     check_index(index)
     if (texts is None) == (fingerprints is None):

@@ -11,7 +11,7 @@ near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 20
 a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general
 pigeonhole of Qin and others (ICDE 2018). docs/proofs.md has the proof.
 
-A wrong estimate of costs makes a lookup slower, never less exact. Arithmetic only: ``query`` makes queries, and flows
+A wrong estimate of costs makes a lookup slower, never less exact. Arithmetic only: ``query`` makes queries, and others
 read the statistics of an index. The first function that counts loads numpy.
 """
 

@@ -502,7 +502,7 @@ async def _read_skimmed(server: Server, question: Question, collector: Collector
 async def stream(
     server: Server, question: Question, judge: Callable[[NearDups], Awaitable[NearDups]]
 ) -> AsyncGenerator[Sequence[NearDup], None]:
-    """Emit near-duplicates as their pages are read and *judge* has accepted them, in no order."""
+    """Yield near-duplicates as their pages are read and *judge* has accepted them, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options

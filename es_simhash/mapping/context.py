@@ -126,7 +126,7 @@ class Resolved:
 @dataclass(slots=True)
 class Context:
     """
-    What the flows of one client object share.
+    What the operations of one client object share.
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
     old.

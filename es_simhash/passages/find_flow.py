@@ -71,7 +71,7 @@ async def stream(
     server: Server, context: Context, index: Index, text: str, options: PassageOptions
 ) -> AsyncGenerator[Sequence[Overlap], None]:
     """
-    Emit all documents that share passages with *text*, as their pages are read, in no order.
+    Yield all documents that share passages with *text*, as their pages are read, in no order.
     IncompleteSearchError is raised after the last one if some may be missing.
     """
     _check_text(text)

@@ -190,7 +190,7 @@ def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, m
 async def _judge_all(
     server: Server, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
-    """Emit what would become of each line that no earlier run carried out."""
+    """Yield what would become of each line that no earlier run carried out."""
     held: ArchivedKeys = await server.compute(ArchivedKeys, archive, plan.sha256)
     held.refuse_unapproved(plan.approved)
     if standing:

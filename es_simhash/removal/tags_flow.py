@@ -41,7 +41,7 @@ BATCH = 200
 async def tag_duplicates(
     server: Server, context: Context, index: Index, request: GroupingRequest, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
-    """Emit a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
+    """Yield a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, context, index)
     if not dry_run:

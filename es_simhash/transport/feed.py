@@ -1,5 +1,5 @@
 """
-A bounded queue between the reader of the caller's documents and the flow that writes them.
+A bounded queue between the reader of the caller's documents and the operation that writes them.
 
 A source that pauses does not hold back what was read before. A thread fills the queue, or the event loop of an async
 client (``client/async_port.py``).

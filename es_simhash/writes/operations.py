@@ -1,7 +1,7 @@
 """
 One operation of a bulk request, its outcome, and why it failed: plain values. Code reads ``kind`` and ``status``.
 
-Every flow asks here whether a refusal concerns the document, or whatever is written now.
+Every write asks here whether a refusal concerns the document, or whatever is written now.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def value_of(source, name):
 
 
 def is_match(query, id_, source):
-    """Return whether a document matches *query*, of the kinds that flows send."""
+    """Return whether a document matches *query*, of the kinds that operations send."""
     [(kind, body)] = query.items()
     if kind == "bool":
         every = [body.get(name, []) for name in ("filter", "must", "should", "must_not")]

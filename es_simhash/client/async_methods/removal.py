@@ -1,5 +1,5 @@
 # Generated from methods/removal.py by tools/generate_clients.py: change that file, then run `make client`.
-"""Methods that remove duplicates: plan, apply, tag, restore; each imports its flow on first call."""
+"""Methods that remove duplicates: plan, apply, tag, restore; each imports its operation on first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that write documents with fingerprints, and make and read groups; each imports its flow on first call."""
+"""Methods that write documents with fingerprints, and make and read groups; operations load on first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods about an index: its numbers, a report, what is wrong, what to choose, and why; flows load on first call."""
+"""Methods about an index: its numbers, a report, what is wrong, what to choose, and why; loaded on first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that remove duplicates: plan, apply, tag, restore; each imports its flow on first call."""
+"""Methods that remove duplicates: plan, apply, tag, restore; each imports its operation on first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that create, check, fill and clean indices; each imports its flow on first call."""
+"""Methods that create, check, fill and clean indices; each imports its operation on first call."""
 
 from __future__ import annotations
 

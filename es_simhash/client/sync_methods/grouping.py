@@ -1,5 +1,5 @@
 # Generated from methods/grouping.py by tools/generate_clients.py: change that file, then run `make client`.
-"""Methods that write documents with fingerprints, and make and read groups; each imports its flow on first call."""
+"""Methods that write documents with fingerprints, and make and read groups; operations load on first call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Generated from methods/quality.py by tools/generate_clients.py: change that file, then run `make client`.
-"""Methods about an index: its numbers, a report, what is wrong, what to choose, and why; flows load on first call."""
+"""Methods about an index: its numbers, a report, what is wrong, what to choose, and why; loaded on first call."""
 
 from __future__ import annotations
 

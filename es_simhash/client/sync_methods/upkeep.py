@@ -1,5 +1,5 @@
 # Generated from methods/upkeep.py by tools/generate_clients.py: change that file, then run `make client`.
-"""Methods that create, check, fill and clean indices; each imports its flow on first call."""
+"""Methods that create, check, fill and clean indices; each imports its operation on first call."""
 
 from __future__ import annotations
 
