@@ -2,12 +2,10 @@
 
 import pytest
 
-from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, get_scheme
+from es_simhash import IncompleteSearchError, InvalidInputError
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
-from es_simhash.lookup.options import LookupOptions, Verification
-from es_simhash.lookup.verify_flow import fetch_text
+from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
-from es_simhash.mapping.meta import IndexSettings
 from tests.transport.by_hand import SCRIPTED, drive
 from tests.transport.fake_server import WHOLE, Candidates
 
@@ -58,16 +56,6 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
         drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions(on_incomplete="return")), index)
-
-
-def test_of_a_document_whose_text_may_be_another():
-    """Verification compares with the text of every copy."""
-    answer = {"hits": {"hits": [{"_index": "i", "_id": "0", "_source": {"text": "a"}}]}, "_shards": WHOLE}
-    how = {"settings": IndexSettings(get_scheme(DEFAULT_SCHEME), text_fields=("text",)), "verification": Verification()}
-    assert drive(fetch_text("i", "0", **how), lambda _: answer)[0] == "a"
-    partial = answer | {"_shards": {"total": 2, "successful": 1, "failed": 0}}
-    with pytest.raises(IncompleteSearchError):
-        drive(fetch_text("i", "0", **how), lambda _: partial)
 
 
 def test_of_a_document_at_a_larger_distance():
