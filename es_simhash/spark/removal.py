@@ -14,8 +14,11 @@ from es_simhash.arguments import FilePath, check_fields, check_output
 from es_simhash.client.port import finish, port_of
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.lookup.options import Verification
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
-from es_simhash.mapping.rule import Grouping, Rule, parse_within
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.rule import Grouping, Rule, parse_within, target_of
 from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
     Decisive,
@@ -101,8 +104,9 @@ def plan_removal(
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
-        InvalidInputError: If an argument cannot be used, a column is missing, an id is not the only one, or a document
-            has none of the fields that decided.
+        InvalidInputError: If an argument cannot be used, a column is missing, an id is not the only one, a document
+            has none of the fields that decided, or an index records another measure, numbers, *per* or *within*.
+        MappingError: If an index has no such fields.
         IncompleteSearchError: If an index does not exist, or was replaced meanwhile.
     """
     check_output("path", path)
@@ -125,9 +129,13 @@ def plan_removal(
     uuids = ask(read_uuids(server, names))
     if missing := sorted(set(names) - set(uuids)):
         raise IncompleteSearchError(f"index {missing[0]!r} does not exist any more: read the documents again")
-    mappings = ask(retry(server, lambda: server.get_mapping(index=names)))
+    context = Context(prefix)
+    resolved = ask(resolve_index(server, context, names))
+    agree(resolved, context)
     used = used_fields(grouping.to_dict(), None)
-    decided_by = {name: decisive_fields(mappings[name].get("mappings") or {}, decisive, used) for name in names}
+    for name, settings in resolved.each.items():
+        _refuse_other(grouping, name, settings)
+    decided_by = {name: decisive_fields(resolved.mappings[name], decisive, used) for name in names}
     grouped = groups(
         documents,
         max_distance=max_distance,
@@ -156,6 +164,20 @@ def plan_removal(
         sha256 = writer.finish(header, order)
     found, excess = len(order) + left_out.total(), tuple(header.excess)
     return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess)
+
+
+def _refuse_other(asked: Grouping, name: str, settings: IndexSettings) -> None:
+    """Raise if the rule that index *name* records may keep apart what *asked* does not; the bounds may differ."""
+    recorded = target_of(settings)
+    if recorded is None:
+        return
+    measure = asked.measure if recorded.similarity is None else recorded.measure
+    own = replace(recorded.pair_rule, max_distance=asked.max_distance, similarity=asked.similarity, measure=measure)
+    if own != asked.pair_rule:
+        raise InvalidInputError(
+            f"index {name!r} is grouped by {recorded}, and the plan would go by {asked}: give its measure, numbers, "
+            "per and within, or change them with reconcile(regroup=True)"
+        )
 
 
 def _compared(documents: DataFrame, grouped: DataFrame, measure: TextMeasure) -> DataFrame:

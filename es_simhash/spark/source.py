@@ -63,7 +63,7 @@ KNOWN = {
     ),
     "reading": ("filter", "columns", "slices", "page", "scheme"),
     "writing": (
-        *("scheme", "max_distance", "rule", "verify", "measure", "unit", "per", "within", "canonical"),
+        *("scheme", "max_distance", "rule", "verify", "measure", "unit", "numbers", "per", "within", "canonical"),
         "conflicts",
     ),
 }  # fmt: skip
@@ -199,12 +199,13 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
         raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
     measure: Any = options.get("measure", "jaccard")
     unit: Any = options.get("unit", "words")
+    numbers: Any = options.get("numbers", "any")
     return GroupingRequest(
         rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
         max_distance=read_json(options, "max_distance"),
         canonical=read_list(options, "canonical") or "id",
         # Not the number alone, which would take the measure from what the index records.
-        verify=False if similarity is None else Verification(similarity, measure=measure, unit=unit),
+        verify=False if similarity is None else Verification(similarity, measure=measure, unit=unit, numbers=numbers),
         per=options.get("per") or False,
         within=False if not within else (within[0], within[1]),
     )

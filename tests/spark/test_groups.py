@@ -93,10 +93,23 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
 
 
 @pytest.mark.parametrize("rule", ["star", "connected"])
-@pytest.mark.parametrize(("measure", "unit"), [("containment", "words"), ("edit", "characters"), (None, None)])
-def test_measures_values_and_dates_as_the_rule_says(spark, rule, measure, unit):
-    """Compared with slow, obvious code; without a text, a value or a date a document has no neighbours."""
-    chance, bodies = random.Random(9), texts(60, edits=4)
+@pytest.mark.parametrize(
+    "verify",
+    [
+        Verification(0.5, measure="containment"),
+        Verification(0.5, measure="edit", unit="characters"),
+        Verification(0.5, numbers="same"),
+        Verification(0.5, measure="edit", numbers="same"),
+        None,
+    ],
+)
+def test_measures_values_and_dates_as_the_rule_says(spark, rule, verify):
+    """
+    Compared with slow, obvious code, also texts of few words, whose numbers differ; without a text, a value or a date a
+    document has no neighbours.
+    """
+    chance, bodies = random.Random(9), [" ".join(each.split()[:20]) for each in texts(100, edits=4)]
+    bodies = [f"{body} The boats are {40 + number % 2}." for number, body in enumerate(bodies)]
     rows = [
         {
             "id": f"{number:02d}",
@@ -107,7 +120,6 @@ def test_measures_values_and_dates_as_the_rule_says(spark, rule, measure, unit):
         }
         for number, body in enumerate(bodies)
     ]
-    verify = None if measure is None else Verification(0.5, measure=measure, unit=unit)
     how = {} if verify is None else {"verify": verify, "text": "body"}
     kinds = "id string, fingerprint string, body string, source array<string>, published bigint"
     df = spark.createDataFrame([tuple(row.values()) for row in rows], kinds)

@@ -9,7 +9,8 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.lookup.options import Verification
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.spark import groups, plan_removal, register, with_fingerprints
 from es_simhash.spark.source import read_connection
@@ -131,7 +132,7 @@ def test_a_plan_is_applied(documents, client, index, tmp_path):
     assert len(hits(client, index)) == DOCUMENTS + 1
 
 
-def test_what_spark_computed_is_written(spark, server, client):
+def test_what_spark_computed_is_written(spark, server, client, tmp_path):
     """Fingerprints, then groups; a document that was changed since it was read keeps what it has."""
     name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
     register(spark)
@@ -158,25 +159,42 @@ def test_what_spark_computed_is_written(spark, server, client):
         marked = {"fingerprint": "0" * 16, "passages": ["000000"], "error": "too_long", "contained_in": "01"}
         bulk([{"update": {"_id": "00"}}, {"doc": {"simhash": marked}}])
         bulk([{"update": {"_id": "29"}}, {"doc": {"body": "…", "simhash": marked}}])
-        write(with_fingerprints(read({"match_all": {}}).drop("fingerprint"), "body").drop("body"), scheme="shingles")
+        bulk([{"index": {"_id": "own"}}, {"body": "A text.", "simhash": {"version": 3}}])
+        made = with_fingerprints(read({"match_all": {}}).drop("fingerprint"), "body").drop("body").localCheckpoint()
+        with pytest.raises(
+            Exception, match="30 documents were written; .* 1 refused .*own: field 'simhash' already holds"
+        ):
+            write(made, scheme="shingles")
+        assert client.get(index=name, id="own")["_source"]["simhash"] == {"version": 3}
+        bulk([{"delete": {"_id": "own"}}])
         for id_ in ("00", "29"):  # what another text makes wrong does not stay
             stored = client.get(index=name, id=id_)["_source"]["simhash"]
             assert not any(stored.get(each) for each in ("passages", "error", "contained_in")), stored
         assert stored.get("fingerprint") is None
         assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
         df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})
-        found = groups(df, max_distance=16, verify=0.5, text="body").localCheckpoint()
+        verify = Verification(0.5, numbers="same")
+        found = groups(df, max_distance=16, verify=verify, text="body").localCheckpoint()
         rows = found.join(df.select("id", "index", "routing", "seq_no", "primary_term"), "id")
         bulk([{"update": {"_id": "03"}}, {"doc": {"body": "Shares of the chip maker fell by a tenth."}}])
-        grouping = {"max_distance": "16", "verify": "0.5"}
+        grouping = {"max_distance": "16", "verify": "0.5", "numbers": "same"}
         with pytest.raises(Exception, match="28 documents were written; 1 were changed"):
             write(rows, **grouping)
         wanted = sorted(map(tuple, found.collect()))
         assert recorded(client, name) == [row for row in wanted if row[0] != "03"]
         write(rows, **grouping, conflicts="skip")
-        assert [check.grouping["similarity"] for check in simhash.check(name)] == [0.5]
-        with pytest.raises(Exception, match="grouped"):
-            write(rows, max_distance="8", verify="0.5")
+        assert [check.grouping["similarity"]["numbers"] for check in simhash.check(name)] == ["same"]
+        plan = {"client": client, "text": "body", "max_distance": 14, "max_share": 1}
+        for other in (0.5, Verification(0.5, measure="containment", numbers="same")):
+            with pytest.raises(InvalidInputError, match="and the plan would go by"):
+                plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", verify=other, **plan)
+        with pytest.raises(MappingError, match="has no 'other' fields"):
+            plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", prefix="other", **plan)
+        stricter = Verification(0.6, numbers="same")
+        assert plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", verify=stricter, **plan).count > 0
+        for other in ({"max_distance": "8"}, {"numbers": "any"}, {"per": "source"}, {"within": "published,7d"}):
+            with pytest.raises(Exception, match="the index is grouped by"):
+                write(rows, **grouping | other)
     finally:
         server.remove(name)
 
