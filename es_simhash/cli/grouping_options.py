@@ -17,7 +17,6 @@ from es_simhash.mapping.rule import RULES
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import (
-    DEFAULT_SIMILARITY,
     MEASURES,
     NUMBERS,
     PRESETS,
@@ -26,7 +25,6 @@ from es_simhash.texts.measures import (
     Measure,
     Numbers,
     Unit,
-    get_preset,
 )
 
 _ASKING = {
@@ -66,19 +64,19 @@ def measures(command: Function) -> Function:
         type=click.Choice(MEASURES),
         help="What similar means. jaccard: shared shingles (runs of some 7 letters, or 5 Chinese characters) of both "
         "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
-        "of the preset, else jaccard.",
+        "of the preset, else of the index, else jaccard.",
     )
     @click.option(
         "--unit",
         type=click.Choice(UNITS),
         help="What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
-        "the preset, else words.",
+        "the preset, else of the index, else words.",
     )
     @click.option(
         "--numbers",
         type=click.Choice(NUMBERS),
         help="same: texts with other numbers in the same places are no near-duplicates, such as the figures of another "
-        "week. Default: any.",
+        "week. Default: as the index records, else any.",
     )
     @wraps(command)
     def with_measures(
@@ -90,25 +88,11 @@ def measures(command: Function) -> Function:
         numbers: Numbers | None,
         **rest: Any,
     ) -> Any:
-        return command(preset=preset, verify=_verified(preset, verify, measure, unit, numbers), **rest)
+        is_named = any((measure, unit, numbers))
+        how = Verification(verify, measure=measure, unit=unit, numbers=numbers) if is_named else verify
+        return command(preset=preset, verify=how, **rest)
 
     return with_measures
-
-
-def _verified(
-    preset: str | None, verify: float | None, measure: Measure | None, unit: Unit | None, numbers: Numbers | None
-) -> Verified | None:
-    if measure is None and unit is None and numbers is None:
-        return verify
-    known = None if preset is None else get_preset(preset)
-    usual = WORD_SHINGLES if known is None else known.text_measure()
-    similarity = DEFAULT_SIMILARITY if known is None else known.similarity
-    return Verification(
-        similarity if verify is None else verify,
-        measure=measure or usual.measure,
-        unit=unit or usual.unit,
-        numbers=numbers or usual.numbers,
-    )
 
 
 _NUMBERS = [

@@ -35,7 +35,8 @@ class IfSimilar:
 
     A grouping that verifies (``ingest(verify=0.8)``) makes it unnecessary: that compares the texts for every policy,
     and is recorded, so that ``reconcile`` makes the same groups. Use this one for a stricter bound in one ingest, or
-    for other fields than those that the index records.
+    for other fields than those that the index records. It compares these as they stand, without the steps of a scheme
+    (``preprocess``, template text).
 
     Args:
         text_field:

@@ -48,10 +48,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MappedField:
-    """How an index maps a field; *path* of a multi-field is that of the field that it belongs to."""
+    """
+    How an index maps a field; *path* of a multi-field is that of the field that it belongs to.
+    *is_copied*: whether the server copies other fields into it.
+    """
 
     path: str
     node: Mapping[str, Any]
+    is_copied: bool = False
 
     @classmethod
     def find(cls, mapping: Mapping[str, Any], field: str) -> MappedField:
@@ -63,7 +67,8 @@ class MappedField:
             if below is not None:
                 path.append(part)
             node = (below or node.get("fields") or {}).get(part) or {}
-        return cls(".".join(path), node)
+        whole = ".".join(path)
+        return cls(whole, node, whole in _copied(mapping))
 
     def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
@@ -75,6 +80,18 @@ class MappedField:
             if longest is None or len(text.encode("utf-16-le", "surrogatepass")) // 2 <= int(longest):
                 yield text
 
+    def exact_keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
+        """Yield :meth:`keywords`; raise where the server may index others: a rewritten source has other fractions."""
+        self._check_copied()
+        for value in read_values(document, self.path):
+            if isinstance(value, float):
+                raise InvalidInputError(f"the number {value} of field {self.path!r}")
+        yield from self.keywords(document)
+
+    def _check_copied(self) -> None:
+        if self.is_copied:
+            raise InvalidInputError(f"the field {self.path!r}, into which the index copies others (copy_to),")
+
     def drops(self, document: Mapping[str, Any]) -> bool:
         """Return whether *document* has a value that is longer than ignore_above."""
         given = MappedField(self.path, {}).keywords(document)
@@ -82,6 +99,7 @@ class MappedField:
 
     def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
         """Yield the dates in *document*, in milliseconds since 1970; raise if one cannot be read."""
+        self._check_copied()
         for value in read_values(document, self.path):
             given = self.node.get("null_value") if value is None else value
             if given is None:
@@ -89,7 +107,9 @@ class MappedField:
             date_format = self.node.get("format")
             found = milliseconds_of(given, date_format, with_nanos=self.node.get("type") == "date_nanos")
             if found is None:
-                raise InvalidInputError(f"{shorten(given)} of field {self.path!r} (format {date_format or 'default'})")
+                raise InvalidInputError(
+                    f"the date {shorten(given)} of field {self.path!r} (format {date_format or 'default'})"
+                )
             yield found
 
 
@@ -109,15 +129,16 @@ class ContentReader:
         """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
         unread = self._find_missing(document) if is_partial else None
         text, moment = None, None
+        per: tuple[str, ...] = ()
         try:
             text = read_text(document, self.text_fields) if self.text_fields else None
         except InvalidInputError as error:
             unread = unread or Unread("text", str(error))
-        per = per_of(self.per.keywords(document)) if self.per else ()
         try:
+            per = per_of(self.per.exact_keywords(document)) if self.per else ()
             moment = moment_of(self.within.moments(document)) if self.within else None
         except InvalidInputError as error:
-            unread = unread or Unread("date", str(error))
+            unread = unread or Unread("value", str(error))
         return Content(text, per=per, moment=moment, unread=unread)
 
     def _find_missing(self, partial: Mapping[str, Any]) -> Unread | None:
@@ -145,7 +166,15 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
     formats = {(each.node.get("type"), each.node.get("format")) for each in found}
     limits = [int(each.node["ignore_above"]) for each in found if "ignore_above" in each.node]
     node = {**found[0].node, **({"format": "not the same in all indices"} if len(formats) > 1 else {})}
-    return MappedField(found[0].path, {**node, "ignore_above": min(limits)} if limits else node)
+    node = {**node, "ignore_above": min(limits)} if limits else node
+    return MappedField(found[0].path, node, any(each.is_copied for each in found))
+
+
+def _copied(node: Mapping[str, Any]) -> set[str]:
+    """Return the fields into which *node* of a mapping, or what is below it, is copied."""
+    targets = node.get("copy_to") or ()
+    found = {targets} if isinstance(targets, str) else set(targets)
+    return found.union(*(_copied(each) for each in (node.get("properties") or {}).values()))
 
 
 CREATED = 201

@@ -147,13 +147,13 @@ def _offset(zone: str | None) -> timedelta:
 class Unread:
     """Why a document cannot be compared; ``"not_read"`` means that its shard did not answer."""
 
-    kind: Literal["text", "date", "partial", "not_read"]
+    kind: Literal["text", "value", "partial", "not_read"]
     detail: str = ""
 
     def __str__(self) -> str:
         match self.kind:
-            case "date":
-                return f"the date {self.detail} cannot be read before it is indexed"
+            case "value":
+                return f"{self.detail} cannot be read before it is indexed"
             case "partial":
                 return f"the partial update does not contain {self.detail}"
             case "not_read":

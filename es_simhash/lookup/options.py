@@ -33,7 +33,6 @@ from es_simhash.texts.measures import (
     Measure,
     Numbers,
     Preset,
-    TextMeasure,
     Unit,
     check_bound,
     get_preset,
@@ -47,7 +46,8 @@ TextSource: TypeAlias = Callable[[NearDup], str | None]
 @dataclass(frozen=True, slots=True)
 class Verification:
     """
-    How to verify near-duplicates.
+    How to verify near-duplicates. What is not given stays as the preset says, else the rule that the index records,
+    else .8 of the shingles of words, whatever the numbers.
 
     Args:
         similarity:
@@ -73,24 +73,32 @@ class Verification:
             used.
     """
 
-    similarity: float = DEFAULT_SIMILARITY
+    similarity: float | None = None
     text_field: str | Sequence[str] = ()
     texts: TextSource | None = None
-    measure: Measure = "jaccard"
-    unit: Unit = "words"
-    numbers: Numbers = "any"
+    measure: Measure | None = None
+    unit: Unit | None = None
+    numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
-        check_bound("similarity", self.similarity)
+        if self.similarity is not None:
+            check_bound("similarity", self.similarity)
         check_fields("text_field", self.text_field, may_lack=True)
         if self.texts is not None and not callable(self.texts):
             raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
-        _ = self.text_measure
+        self.put_on(PairRule())
 
-    @property
-    def text_measure(self) -> TextMeasure:
-        """What is counted, of which unit, and whether numbers count."""
-        return TextMeasure(self.measure, self.unit, self.numbers)
+    def put_on(self, rule: PairRule) -> PairRule:
+        """Return *rule* with what is given in its place."""
+        known = rule.measure
+        measure = replace(
+            known,
+            measure=self.measure or known.measure,
+            unit=self.unit or known.unit,
+            numbers=self.numbers or known.numbers,
+        )
+        usual = DEFAULT_SIMILARITY if rule.similarity is None else rule.similarity
+        return replace(rule, similarity=usual if self.similarity is None else self.similarity, measure=measure)
 
     def check_recordable(self) -> None:
         """Refuse a verification that names texts, where documents are grouped: all writers compare the same."""
@@ -120,23 +128,19 @@ def asked_rule(
     within: WithinGiven = None,
 ) -> PairRule:
     """Return *rule* with what is asked for in its place: *preset* first, then what is given beside it."""
-    changed: dict[str, Any] = {}
     if preset is not None:
         known = get_preset(preset)
-        changed = {"max_distance": known.max_distance, "similarity": known.similarity}
-        changed["measure"] = known.text_measure(rule.measure.numbers)
-    if max_distance is not None:
-        changed["max_distance"] = max_distance
+        measure = known.text_measure(rule.measure.numbers)
+        rule = replace(rule, max_distance=known.max_distance, similarity=known.similarity, measure=measure)
     if isinstance(verify, Verification):
-        changed |= {"similarity": verify.similarity, "measure": verify.text_measure}
+        rule = verify.put_on(rule)
     elif verify is False:
-        changed["similarity"] = None
+        rule = replace(rule, similarity=None)
     elif verify is True or callable(verify):
-        # What is to be compared, where no rule says how.
-        known_bound = changed.get("similarity", rule.similarity)
-        changed["similarity"] = DEFAULT_SIMILARITY if known_bound is None else known_bound
+        rule = Verification().put_on(rule)
     elif verify is not None:
-        changed["similarity"] = check_bound("verify", verify)
+        rule = replace(rule, similarity=check_bound("verify", verify))
+    changed: dict[str, Any] = {} if max_distance is None else {"max_distance": max_distance}
     if per is not None:
         changed["per"] = None if per is False else check_field("per", per)
     if within is not None:

@@ -17,7 +17,7 @@ from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, no_text_field
 from es_simhash.mapping.rule import PairRule, default_rule, target_of
 
-Origin = Literal["recorded", "default", "given"]
+Origin = Literal["recorded", "default", "mixed", "given"]
 Asker = Literal["text", "document", "fingerprint"]
 """What is looked up: a text has no values of fields, a fingerprint no text either."""
 
@@ -32,7 +32,8 @@ class LookupRule(PairRule):
             What near-duplicates are: the largest distance in bits, the smallest similarity of the texts by a measure
             (``None``: texts were not compared), a keyword field of equal values, a date field and a span.
         origin:
-            ``"recorded"`` in the index, the ``"default"`` where none is recorded, or ``"given"`` by the caller.
+            ``"recorded"`` in the index, the ``"default"`` where none is recorded, ``"mixed"`` where some of the indices
+            record one, or ``"given"`` by the caller, in whole or in part.
         not_applied:
             Which of ``"texts"``, ``"per"`` and ``"within"`` of the recorded rule do not count, because a fingerprint
             has no text, and a text no values.
@@ -47,9 +48,11 @@ class LookupRule(PairRule):
 
     def __str__(self) -> str:
         said = "; ".join(f"{name}: {rule.words}" for name, rule in self.each) if self.each else self.words
-        said += {"recorded": ", as the index records", "default": ", the default: the index records no rule"}.get(
-            self.origin, ""
-        )
+        said += {
+            "recorded": ", as the index records",
+            "default": ", the default: the index records no rule",
+            "mixed": ", as the indices record, the default where one records no rule",
+        }.get(self.origin, "")
         why = {
             "texts": "a fingerprint has no text to compare",
             "per": "a text has no value of per",
@@ -112,11 +115,15 @@ def rules_for(
         raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
     is_bits_alone = options.is_bits_alone or asker == "fingerprint"
     left_out: set[str] = set()
+    origins: set[Origin] = set()
 
     def decide(own: IndexSettings) -> PairRule:
         grouping = target_of(own)
         rule = default_rule(own, has_texts=False if is_bits_alone else None) if grouping is None else grouping.pair_rule
-        rule = options.put_on(rule)
+        asked = options.put_on(rule)
+        is_recorded = grouping is not None or own.max_distance is not None
+        origins.add("given" if asked != rule or options.is_bits_alone else "recorded" if is_recorded else "default")
+        rule = asked
         if asker == "fingerprint":
             left_out.update([] if options.is_bits_alone else ["texts"])
             rule = replace(rule, similarity=None)
@@ -129,9 +136,7 @@ def rules_for(
     # A rollover may make an index while this is asked; other clusters show none.
     other = found[max(found)] if found else decide(settings)
     different = set(found.values()) | {other}
-    given = options.is_bits_alone or options.preset is not None or options.max_distance is not None
-    is_recorded = any(target_of(own) or own.max_distance is not None for own in each.values())
-    origin: Origin = "given" if given else "recorded" if is_recorded else "default"
+    origin: Origin = "given" if "given" in origins else origins.pop() if len(origins) == 1 else "mixed"
     not_applied = tuple(name for name in ("texts", "per", "within") if name in left_out)
     widest = PairRule(max(rule.max_distance for rule in different))
     shown = other if len(different) == 1 else widest

@@ -200,6 +200,8 @@ class PairRule:
         check_max_distance(self.max_distance)
         if self.similarity is None:
             object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal rules are equal
+        elif self.similarity == 0 and self.measure.numbers == "same":
+            raise InvalidInputError("a similarity of 0 accepts every text, and numbers='same' does not: give more")
 
     @property
     def is_by_distance_alone(self) -> bool:

@@ -209,14 +209,19 @@ class Explanation(Tabular):
 
     @property
     def presets(self) -> tuple[str, ...]:
-        """Names of the presets that report the texts as near-duplicates, under this scheme."""
-        distance = self.distance
+        """Names of the presets that report the texts as near-duplicates, under this scheme, and in this index."""
+        distance, rule = self.distance, self.rule
+        counts_numbers = rule is not None and rule.measure.numbers == "same"
+        if self.because in ("fingerprint", "per", "within"):
+            return ()
         known = {WORD_SHINGLES: self.similarity.jaccard, LETTER_SHINGLES: self.edited, LETTER_EDITS: self.letters}
         return tuple(
             preset.name
             for preset in PRESETS.values()
             if distance is not None
             and distance <= preset.max_distance
+            and self.scheme.has_features_of(get_scheme(preset.scheme))
+            and (self.numbers == "same" or (preset.numbers or ("same" if counts_numbers else "any")) == "any")
             and known[preset.text_measure()] >= preset.similarity
         )
 
@@ -363,6 +368,8 @@ async def explain_documents(
     fields = TextFields(others=named) if named else rules.text_fields
     if ids and not fields.all:
         raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
+    if not ids and rules.used.each:
+        raise InvalidInputError(f"the indices of {shorten(index)} have different rules: name one of them")
     read = []
     for each in ids:
         read.append(await _read_document(server, context, index, each, rules, fields))
@@ -398,10 +405,12 @@ async def _read_document(
         found = [_Side(read_hit(hit, fields[hit["_index"]]), hit, *hit_fingerprints(hit, name)[:1]) for hit in hits]
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
+    own_rules = {rules.of(hit["_index"]) for hit in hits}
     for rule in rules.all:
-        if len({(each.text, each.digits, each.content(rule, fields).key) for each in found}) > 1:
+        if len(own_rules) > 1 or len({(each.text, each.digits, each.content(rule, fields).key) for each in found}) > 1:
             raise InvalidInputError(
-                f"document {shorten(id)} cannot be compared: several documents of that id differ: name one index"
+                f"document {shorten(id)} cannot be compared: several documents of that id, or their rules, differ: "
+                "name one index"
             )
     return found[0]
 
@@ -422,7 +431,8 @@ def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: 
     share = None
     if rule.similarity is not None:
         reason, share = why_apart(one, other, rule)
-    is_changed = rules.is_recorded_text and values[1] != found.second
+    judged_one = 1 if sides[1].hit is not None else 0
+    is_changed = rules.is_recorded_text and values[judged_one] != (found.first, found.second)[judged_one]
     judged = replace(
         found,
         first=values[0],

@@ -19,6 +19,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.options import Verification
+from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
 
 
@@ -198,7 +199,8 @@ def check_verify(verify: Any) -> tuple[float, TextMeasure]:
     """Return the smallest similarity of texts that *verify* means, and its measure."""
     if isinstance(verify, Verification):
         verify.check_recordable()
-        return verify.similarity, verify.text_measure
+        rule = verify.put_on(PairRule())
+        return rule.similarity or 0.0, rule.measure
     return check_bound("verify", verify), WORD_SHINGLES
 
 

@@ -91,7 +91,7 @@ def test_values_are_read_from_the_document_as_the_mapping_says():
 @pytest.mark.parametrize(
     ("document", "is_partial", "kind"),
     [
-        ({"body": TEXT, "source": "a", "meta": {"at": "yesterday"}}, False, "date"),
+        ({"body": TEXT, "source": "a", "meta": {"at": "yesterday"}}, False, "value"),
         ({"body": 7, "source": "a", "meta": {"at": "1970"}}, False, "text"),
         ({"body": TEXT, "source": "a"}, True, "partial"),
         ({"body": TEXT, "source": "a"}, False, None),
@@ -107,7 +107,7 @@ def test_indices_that_read_dates_differently_are_not_guessed():
     """The document may go to either."""
     other = {"properties": {"meta": {"properties": {"at": {"type": "date", "format": "epoch_second"}}}}}
     reader = make_reader(Grouping(within=("meta.at", "1d")), [MAPPING, other], "body")
-    assert reader.read({"meta": {"at": 86_400}}).unread.kind == "date"
+    assert reader.read({"meta": {"at": 86_400}}).unread.kind == "value"
     assert make_reader(Grouping(), [MAPPING], "body") is None
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from es_simhash import Preset, Verification, distinct_texts, fingerprint, get_scheme
+from es_simhash import InvalidInputError, Preset, Verification, distinct_texts, fingerprint, get_scheme
 from es_simhash.cli.agent_tools import Reader
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
@@ -278,7 +278,7 @@ def test_one_default_finds_reposts(run, index, tmp_path):
     assert "within 12 bits, at least 80 % of the 7-letter shingles are the same" in done.stderr
 
 
-def test_a_preset_keeps_the_condition_on_numbers(run, server, index, make_simhash):
+def test_a_preset_keeps_the_condition_on_numbers(run, server, index, make_simhash, monkeypatch):
     """Also where the fingerprints leave numbers out; only a Verification takes it away. The reason is said."""
     simhash = make_simhash(scheme=get_scheme("shingles", preprocess=("numbers",)))
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
@@ -293,9 +293,10 @@ def test_a_preset_keeps_the_condition_on_numbers(run, server, index, make_simhas
         assert (ids(found), found.rule.measure.numbers) == ([(index, "a")], "same")
         assert str(found.rejected[0]).endswith("0 bits, 100 % of the 7-letter shingles, but other numbers")
         assert found.rejected[0].preset is None
-    both = simhash.find_near_dups(index, week, verify=Verification(0.8))
+    both = simhash.find_near_dups(index, week, verify=Verification(numbers="any"))
     assert {each.id: each.numbers for each in both} == {"a": "same", "b": "only"}
-    shown = run("find", index, "--id", "a", "--verify", "0.8", "--numbers", "any")
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = run("find", index, "--id", "a", "--numbers", "any")
     assert "only these differ" in shown.stdout
     found = simhash.explain(index, "a", "b")
     assert (found.because, found.by_rule, found.verdict[:18]) == ("numbers", 1.0, "no near-duplicates")
@@ -312,4 +313,87 @@ def test_explain_by_the_fingerprints_of_the_index(server, index, simhash):
     told = simhash.explain(index, "a", "b")
     assert (found.id, told.because, told.unverified) == ("b", None, found.unverified)
     assert "but not compared" in told.verdict
+    by_text = simhash.explain(index, "b", texts=[BASES[0]])
+    assert (by_text.because, by_text.unverified) == (None, found.unverified)
     assert simhash.explain(index, "a", "c").because == "fingerprint"
+
+
+def test_only_what_is_named_is_replaced(run, server, index, simhash):
+    """In a lookup, on the command line, and where an index is grouped anew; the answer says that the caller asked."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "a", "body": BASES[0]}], on_duplicate=None))
+    simhash.reconcile(index, verify=Verification(0.95, measure="edit", unit="characters", numbers="same"))
+    by = TextMeasure("edit", "characters", "same")
+    assert simhash.find_near_dups(index, BASES[0]).rule.origin == "recorded"
+    for verify, bound, measure in [
+        (0.5, 0.5, by),
+        (True, 0.95, by),
+        (Verification(numbers="any"), 0.95, TextMeasure("edit", "characters")),
+        (Verification(0.7, measure="jaccard"), 0.7, TextMeasure("jaccard", "characters", "same")),
+    ]:
+        rule = simhash.find_near_dups(index, BASES[0], verify=verify).rule
+        assert (rule.similarity, rule.measure, rule.origin) == (
+            bound,
+            measure,
+            "recorded" if verify is True else "given",
+        )
+    preset = simhash.find_near_dups(index, BASES[0], preset="near", verify=Verification(unit="characters")).rule
+    assert (preset.similarity, preset.measure) == (0.9, TextMeasure("jaccard", "characters", "same"))
+    shown = json.loads(run("find", index, "--id", "a", "--numbers", "any", "--json").stdout)["rule"]
+    assert (shown["similarity"]["at_least"], shown["origin"]) == (0.95, "given")
+    assert run("reconcile", index, "--regroup", "--numbers", "any", "--yes").exit_code == 0
+    assert simhash.check(index)[0].grouping["similarity"] == {
+        "at_least": 0.95,
+        **TextMeasure("edit", "characters").to_dict(),
+    }
+
+
+def test_indices_that_record_a_rule_and_that_do_not(server, index, simhash):
+    """The answer says so; a document of an id with two rules is not explained by one of them."""
+    for name in (f"{index}-1", f"{index}-2"):
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        documents = [{"_id": id_, "body": BASES[0]} for id_ in ("same", name[-1:])]
+        list(simhash.ingest(name, documents, on_duplicate=None))
+        server.request("POST", f"/{name}/_refresh")
+    assert simhash.find_near_dups(f"{index}-*", BASES[0]).rule.origin == "default"
+    simhash.reconcile(f"{index}-1", verify=0.95)
+    assert simhash.find_near_dups(f"{index}-*", BASES[0]).rule.origin == "mixed"
+    assert simhash.explain(f"{index}-*", "1", "2").index == f"{index}-2"
+    with pytest.raises(InvalidInputError, match="or their rules, differ: name one index"):
+        simhash.explain(f"{index}-*", "1", "same")
+    with pytest.raises(InvalidInputError, match="have different rules: name one of them"):
+        simhash.explain(f"{index}-*", texts=[BASES[0], BASES[1]])
+
+
+def test_presets_of_an_explanation_are_those_that_find_accepts(server, index, make_simhash):
+    """With the conditions of the index on numbers and values, and its scheme."""
+    simhash = make_simhash(scheme="words")
+    simhash.create_index(index, text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": each, "body": BASES[0]} for each in "ab"], on_duplicate=None))
+    server.request("POST", f"/{index}/_refresh")
+    assert simhash.explain(index, "a", "b").presets == ()
+    grouped = make_simhash()
+    grouped.create_index(f"{index}-2", text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
+    documents = [{"_id": str(n), "body": f"{BASES[0]} on {n} May", "source": "xyx"[n]} for n in range(3)]
+    list(grouped.ingest(f"{index}-2", documents, on_duplicate=None))
+    grouped.reconcile(f"{index}-2", per="source", verify=Verification(0.8, numbers="same"))
+    assert (grouped.explain(f"{index}-2", "0", "1").presets, grouped.explain(f"{index}-2", "0", "2").presets) == (
+        (),
+        (),
+    )
+
+
+def test_values_that_a_server_may_index_otherwise_decide_nothing(server, index, simhash):
+    """What copy_to fills, and fractions, which a rewritten source has in another form: written, with the reason."""
+    copying = {"properties": {"origin": {"type": "keyword", "copy_to": "source"}, "source": {"type": "keyword"}}}
+    documents = [{"_id": each, "body": BASES[0], "origin": "x", "source": 12345678.0} for each in "ab"]
+    for name, mappings, reason in ((index, copying, "copy_to"), (f"{index}-2", MAPPINGS, "the number 12345678.0")):
+        simhash.create_index(name, text_field="body", mappings=mappings, settings=ONE_SHARD)
+        [_, second] = simhash.ingest(name, documents, per="source", on_duplicate="skip")
+        assert (second.action, reason in second.reason) == ("written", True)
+
+
+def test_a_bound_of_zero_and_the_same_numbers():
+    """A contradiction, refused before a server is asked."""
+    with pytest.raises(InvalidInputError, match="a similarity of 0 accepts every text"):
+        Verification(0, numbers="same")
