@@ -24,6 +24,7 @@ from es_simhash.mapping.faults import find_group_faults, refuse_other_use
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.quality.doctor_flow import find_templates
@@ -35,7 +36,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.transport.retry_flow import Patience, refresh
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.backfill_flow import BackfillOptions, finish_backfill
 from es_simhash.upkeep.judge import BackfillProgress
 from es_simhash.upkeep.setup_flow import put_mapping
@@ -169,8 +169,7 @@ class _Wanted:
 
 
 async def setup(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     text_field: str | Sequence[str],
     time_field: str | None,
@@ -188,16 +187,16 @@ async def setup(
         if request.canonical is not None:
             raise InvalidInputError("time_field is a canonical order: give time_field or canonical, not both")
         request = replace(request, canonical=check_field("time_field", time_field))
-    resolved = await resolve_index(server, context, check_index(index))
+    resolved = await resolve_index(server, check_index(index))
     await refresh(server, index)
     documents = await _count(server, index, {"match_all": {}})
-    wanted = await _decide(server, context, index, resolved, named, request, documents=documents)
-    agreed = agree(wanted.resolved, context)
+    wanted = await _decide(server, index, resolved, named, request, documents=documents)
+    agreed = agree(wanted.resolved, server.context)
     with_fingerprint = 0
     if resolved.each:
-        with_fingerprint = await _count(server, index, {"exists": {"field": f"{context.prefix}.fingerprint"}})
+        with_fingerprint = await _count(server, index, {"exists": {"field": f"{server.prefix}.fingerprint"}})
     text_fields = next(iter(wanted.resolved.each.values())).text_fields
-    missing = await _count(server, index, unfilled_query(text_fields, context.prefix, resolved.mappings.values()))
+    missing = await _count(server, index, unfilled_query(text_fields, server.prefix, resolved.mappings.values()))
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
@@ -215,12 +214,12 @@ async def setup(
         () if wanted.tuning is None else (*wanted.tuning.reasons, *wanted.tuning.notes),
     )
     if with_fingerprint:
-        found = replace(found, outside=(await count_groups(server, index, Fields(context.prefix), [])).lost)
+        found = replace(found, outside=(await count_groups(server, index, Fields(server.prefix), [])).lost)
     if not dry_run:
-        found = await _carry_out(server, context, index, wanted, found)
-    elif with_fingerprint or not found.recorded or _may_be_taken(context, resolved):
-        found = await _foresee(server, context, index, found)
-    return replace(found, rollover=await _read_rollover(server, context, index, wanted.resolved))
+        found = await _carry_out(server, index, wanted, found)
+    elif with_fingerprint or not found.recorded or _may_be_taken(server.context, resolved):
+        found = await _foresee(server, index, found)
+    return replace(found, rollover=await _read_rollover(server, index, wanted.resolved))
 
 
 def _may_be_taken(context: Context, resolved: Resolved) -> bool:
@@ -228,21 +227,14 @@ def _may_be_taken(context: Context, resolved: Resolved) -> bool:
     return any(may_hold(resolved.mappings[name], context.prefix) for name in resolved.unmapped)
 
 
-async def _count(server: Server, index: Index, query: Mapping[str, Any]) -> int:
+async def _count(server: Port, index: Index, query: Mapping[str, Any]) -> int:
     number, gaps = await count_documents(server, index, query, patience=Patience())
     check_whole(gaps)
     return number
 
 
 async def _decide(
-    server: Server,
-    context: Context,
-    index: Index,
-    resolved: Resolved,
-    named: tuple[str, ...],
-    request: GroupingRequest,
-    *,
-    documents: int,
+    server: Port, index: Index, resolved: Resolved, named: tuple[str, ...], request: GroupingRequest, *, documents: int
 ) -> _Wanted:
     """Return what is to be recorded; raise where that, or a later step, would be refused."""
     if resolved.assumed is not None:
@@ -254,11 +246,11 @@ async def _decide(
     refuse_regrouping(resolved.each)
     for name, mapping in resolved.mappings.items():
         check_texts(name, mapping, named)
-    future = _with_fields(context, resolved, named)
+    future = _with_fields(server.context, resolved, named)
     if documents and named and not any(may_hold(each, name) for each in resolved.mappings.values() for name in named):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
     recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
-    settings = agree(future, context)
+    settings = agree(future, server.context)
     is_free = recorded is None and settings.max_distance is None
     is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)
     has_presets = settings.scheme.has_features_of(get_scheme(PRESETS[WIDEST].scheme))
@@ -267,24 +259,22 @@ async def _decide(
         field_kinds(future, request.put_on(Grouping()))
     if is_open:
         request = replace(request, preset=WIDEST) if has_presets else replace(request, verify=_OTHER_FEATURES)
-    grouping = await settle_grouping(server, context, future, request, record=False)
+    grouping = await settle_grouping(server, future, request, record=False)
     tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):
-        tuning = await tune(
-            server, context, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named)
-        )
+        tuning = await tune(server, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named))
         chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
         if is_open and not has_presets and tuning.sampled >= FEW:
             own = [each for each in tuning.schemes if each.scheme == str(settings.scheme)]
             request = replace(request, max_distance=enough_distance(own))
         elif is_open and has_presets:
             request = replace(request, preset=chosen or WIDEST)
-        grouping = await settle_grouping(server, context, future, request, record=False)
+        grouping = await settle_grouping(server, future, request, record=False)
         if has_presets:
             named_one = preset_of(grouping, settings) or tuning.recommended or WIDEST
             measured = next(each for each in tuning.presets if each.preset == named_one)
     lacking: dict[Part, list[str]] = {
-        "fields": [name for name in resolved.mappings if _lacks(context, name, resolved)],
+        "fields": [name for name in resolved.mappings if _lacks(server.context, name, resolved)],
         "grouping": [name for name, own in future.each.items() if target_of(own) is None],
         "max_distance": [name for name, own in future.each.items() if own.max_distance is None],
     }
@@ -335,55 +325,49 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
     return None
 
 
-async def _foresee(server: Server, context: Context, index: Index, found: Setup) -> Setup:
+async def _foresee(server: Port, index: Index, found: Setup) -> Setup:
     """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
     options = BackfillOptions(text_field=found.text_fields, dry_run=True)
-    found = replace(found, filled=await finish_backfill(server, context, index, options))
+    found = replace(found, filled=await finish_backfill(server, index, options))
     if found.recorded or found.changed:
         return found
-    return replace(found, groups=await reconcile(server, context, index, GroupingRequest(), dry_run=True))
+    return replace(found, groups=await reconcile(server, index, GroupingRequest(), dry_run=True))
 
 
-async def _carry_out(server: Server, context: Context, index: Index, wanted: _Wanted, found: Setup) -> Setup:
+async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) -> Setup:
     at = "its fields were recorded"
 
     def said() -> str:
         return f"setup ended before {at}: run it again, and it goes on"
 
-    settings, lacking = agree(wanted.resolved, context), wanted.lacking
+    settings, lacking = agree(wanted.resolved, server.context), wanted.lacking
     with noting(said):
         if lacking["fields"]:
             await put_mapping(
-                server,
-                context,
-                lacking["fields"],
-                settings.scheme,
-                found.text_fields,
-                settings.max_distance,
-                value=None,
+                server, lacking["fields"], settings.scheme, found.text_fields, settings.max_distance, value=None
             )
         at = "its grouping was recorded"
         if lacking["grouping"]:
             # Another program may have recorded one meanwhile: then this refuses, and a second run takes it.
-            resolved = await resolve_index(server, context, index)
-            await settle_grouping(server, context, resolved, wanted.request)
+            resolved = await resolve_index(server, index)
+            await settle_grouping(server, resolved, wanted.request)
         at = "its distance was recorded"
         if lacking["max_distance"]:
-            await put_mapping(server, context, lacking["max_distance"], None, (), found.max_distance, value=None)
+            await put_mapping(server, lacking["max_distance"], None, (), found.max_distance, value=None)
         at = "all documents had their fingerprints"
-        filled = await finish_backfill(server, context, index, BackfillOptions())
+        filled = await finish_backfill(server, index, BackfillOptions())
         at = "all documents were grouped"
-        grouped = await reconcile(server, context, index, GroupingRequest())
+        grouped = await reconcile(server, index, GroupingRequest())
     found = replace(found, filled=filled, groups=grouped)
     if not grouped.duplicates:
         return found
-    return replace(found, findings=tuple(await find_templates(server, context, index)))
+    return replace(found, findings=tuple(await find_templates(server, index)))
 
 
-async def _read_rollover(server: Server, context: Context, index: Index, resolved: Resolved) -> str:
+async def _read_rollover(server: Port, index: Index, resolved: Resolved) -> str:
     """Return what a rollover of *index*, if it is an alias or data stream, needs for an index with our fields."""
     try:
-        await prepare_targets(server, context, index_key(index), resolved)
+        await prepare_targets(server, index_key(index), resolved)
     except MappingError as error:
         return str(error)
     return ""

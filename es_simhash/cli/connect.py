@@ -15,16 +15,15 @@ from es_simhash import SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
-from es_simhash.client.port import finish, port_of
+from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.rules import Rules, rules_for
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.server import Server as Port
 
 _T = TypeVar("_T")
 
@@ -44,26 +43,22 @@ class Connection:
 
     def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
         """Carry out an *operation* for which the library has no method."""
-        return finish(operation(port_of(self.client, self.product)))
-
-    @property
-    def _context(self) -> Context:
-        return self.simhash._context  # noqa: SLF001 -- operations without a method of the client need what it remembers
+        return finish(operation(self.simhash._server()))  # noqa: SLF001
 
     @property
     def prefix(self) -> str:
-        return self._context.prefix
+        return self.simhash._context.prefix  # noqa: SLF001
 
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
-            return self.run(lambda server: read_settings_by_index(server, self._context, index))
+            return self.run(lambda server: read_settings_by_index(server, index))
         except NoIndexError:
             return {}  # which a lookup says
 
     def shared_settings(self, index: str) -> IndexSettings:
         """Return what all indices behind *index* record; raise where they differ, or none is ready."""
-        return self.run(lambda server: read_index_settings(server, self._context, index))
+        return self.run(lambda server: read_index_settings(server, index))
 
     def rules(self, index: str) -> Rules:
         """Return by which rules a document is looked up in *index*."""

@@ -28,6 +28,7 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
+from es_simhash.mapping.port import Port
 from es_simhash.tables.notebook import element
 from es_simhash.transport.protocol import OnProgress, Progress
 from es_simhash.transport.server import Server
@@ -105,7 +106,7 @@ class BaseClient:
         self._limits = ServerLimits()
         self._process: int | None = None  # in which it was used first
 
-    def _within_limits(self, server: Server) -> Server:
+    def _port(self, server: Server) -> Port:
         """Return the port of an operation; refuse it where it would share connections with a parent."""
         process = os.getpid()
         if self._process not in (None, process):
@@ -114,7 +115,7 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-        return WithinLimits(server, self._limits)
+        return WithinLimits(server, self._context, self._limits)
 
     def __repr__(self) -> str:
         context = self._context
@@ -133,14 +134,12 @@ class SyncBase(BaseClient):
 
     _is_async = False
 
-    def _server(self, progress: OnProgress | None = None) -> Server:
-        return self._within_limits(BlockingServer(self._client, self._dialect, _listener(progress)))
+    def _server(self, progress: OnProgress | None = None) -> Port:
+        return self._port(BlockingServer(self._client, self._dialect, _listener(progress)))
 
-    def _run(self, operation: Coroutine[Any, Any, _T]) -> _T:
-        return finish(operation)
-
-    def _stream(self, parts: AsyncGenerator[Sequence[_T], None]) -> Generator[_T, None, None]:
-        return stream(parts)
+    # Without a method around them, which every traceback would show.
+    _run = staticmethod(finish)
+    _stream = staticmethod(stream)
 
     def _feed(
         self, documents: Iterable[Any], make: Callable[[Any], AsyncGenerator[Sequence[_T], None]]
@@ -163,10 +162,10 @@ class AsyncBase(BaseClient):
 
     _is_async = True
 
-    def _server(self, progress: OnProgress | None = None) -> Server:
+    def _server(self, progress: OnProgress | None = None) -> Port:
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-        return self._within_limits(AsyncioServer(self._client, self._dialect, _listener(progress)))
+        return self._port(AsyncioServer(self._client, self._dialect, _listener(progress)))
 
     def _run(self, operation: Coroutine[Any, Any, _T]) -> Coroutine[Any, Any, _T]:
         return operation

@@ -11,7 +11,9 @@ from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.dialects import Dialect, find_dialect
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
 from es_simhash.transport.server import Answer, Server
 
@@ -179,6 +181,6 @@ def _join(threads: Sequence[Thread]) -> None:
         raise interrupt
 
 
-def port_of(client: Any, dialect: str | None = None) -> Server:
+def port_of(client: Any, context: Context | None = None) -> Port:
     """Return the port of a blocking *client*, for operations for which the clients have no method."""
-    return WithinLimits(BlockingServer(client, find_dialect(client, dialect)), ServerLimits())
+    return WithinLimits(BlockingServer(client, find_dialect(client)), context or Context(), ServerLimits())

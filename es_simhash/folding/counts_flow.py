@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from es_simhash.arguments import check_count, check_object
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
+from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry_flow import retry
-from es_simhash.transport.server import Server
 
 _PAGE = 10_000
 _MOST_VALUES = 10_000
@@ -46,7 +46,7 @@ class Searches(Protocol):
     def note(self, answer: Mapping[str, Any]) -> None: ...
 
 
-async def read_view(server: Server, view: Searches, body: Mapping[str, Any]) -> dict[str, Any]:
+async def read_view(server: Port, view: Searches, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole answer to *body* in the *view*; repeated while the server is busy, not if it asks too much."""
     answer: dict[str, Any] | Exception = await retry(server, lambda: _send(server, view.call(body)))
     if isinstance(answer, Exception):
@@ -56,7 +56,7 @@ async def read_view(server: Server, view: Searches, body: Mapping[str, Any]) -> 
     return answer
 
 
-async def _send(server: Server, call: Call) -> Any:
+async def _send(server: Port, call: Call) -> Any:
     """Return the answer to *call*, or the exception that it asks for too many buckets: OpenSearch says busy."""
     try:
         return await server.send(call)
@@ -103,7 +103,7 @@ def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-async def count_hits(server: Server, view: Searches, search: DistinctSearch) -> int:
+async def count_hits(server: Port, view: Searches, search: DistinctSearch) -> int:
     """Return the number of distinct hits of *search*, by group."""
     ungrouped = search.matching(_without_group(search))
     body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
@@ -113,7 +113,7 @@ async def count_hits(server: Server, view: Searches, search: DistinctSearch) -> 
 
 
 async def count_groups(
-    server: Server, view: Searches, search: DistinctSearch, found: Mapping[str, Any]
+    server: Port, view: Searches, search: DistinctSearch, found: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
     Return the answers *found* to the aggregations, with groups instead of documents as their counts.
@@ -150,7 +150,7 @@ def _without_group(search: DistinctSearch) -> dict[str, Any]:
 
 
 async def _count(
-    server: Server, view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
+    server: Port, view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
 ) -> Counter[tuple[Any, ...]]:
     """Return how many groups each value of *source* has among the documents of *query*."""
     sources = [*({name: each} for name, each in source.items())]

@@ -32,6 +32,7 @@ from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import is_window_refused
@@ -39,7 +40,6 @@ from es_simhash.transport.buckets_flow import has_too_many
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Index, check_index
 from es_simhash.transport.retry_flow import retry
-from es_simhash.transport.server import Server
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -55,15 +55,15 @@ Hit = Mapping[str, Any]
 
 
 async def search_distinct(
-    server: Server, context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
+    server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
 ) -> DistinctPage:
     """
     Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
     their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
-    search = _checked(context, index, body, options)
+    search = _checked(server.context, index, body, options)
     place = Place() if after is None else search.decode(after)
-    await _check_index(server, context, search)
+    await _check_index(server, search)
     if after is None and not (options.total or options.counts):
         # What is aggregated costs more than hits, so it is rather not asked twice.
         widths = (_WIDER,) if search.aggregations else (1, _WIDER)
@@ -81,11 +81,11 @@ async def search_distinct(
 
 
 async def search_distinct_pages(
-    server: Server, context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions
+    server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> AsyncGenerator[Sequence[DistinctPage], None]:
     """Yield all pages, read in one view; what was shown is kept in memory."""
-    search = _checked(context, index, body, options)
-    await _check_index(server, context, search)
+    search = _checked(server.context, index, body, options)
+    await _check_index(server, search)
     view = await _open(server, index)
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
@@ -104,7 +104,7 @@ def _window(size: int) -> int:
     return 2 * size + 4
 
 
-async def _total(server: Server, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
+async def _total(server: Port, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
     return await count_hits(server, view, search) if options.total else None
 
 
@@ -116,13 +116,13 @@ def _checked(context: Context, index: Index, body: Mapping[str, Any], options: D
     return search
 
 
-async def _check_index(server: Server, context: Context, search: DistinctSearch) -> None:
+async def _check_index(server: Port, search: DistinctSearch) -> None:
     """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
-    await read_index_settings(server, context, search.index)
-    each = await read_settings_by_index(server, context, search.index)
+    await read_index_settings(server, search.index)
+    each = await read_settings_by_index(server, search.index)
     if search.by == "group":
         if not _is_grouped(each):  # perhaps since this client read the mapping
-            each = (await resolve_index(server, context, search.index)).each
+            each = (await resolve_index(server, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
             raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
@@ -130,7 +130,7 @@ async def _check_index(server: Server, context: Context, search: DistinctSearch)
         await _check_order(server, search)
 
 
-async def _check_order(server: Server, search: DistinctSearch) -> None:
+async def _check_order(server: Port, search: DistinctSearch) -> None:
     """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
     answer = await retry(server, lambda: server.field_caps(index=search.index, fields=search.sort_fields))
     for name, kinds in answer["fields"].items():
@@ -146,7 +146,7 @@ def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
     return not each or any(target_of(own) is not None for own in each.values())
 
 
-async def _open(server: Server, index: Index) -> View:
+async def _open(server: Port, index: Index) -> View:
     view = await open_view(server, index, KEEP_ALIVE_SECONDS)
     if view is None:
         raise IncompleteSearchError(
@@ -199,12 +199,12 @@ class _Reader:
         self._begins = self.place
         self._fingerprints.extend(map(from_hex, self.place.shown))
 
-    async def full_page(self, server: Server) -> DistinctPage:
+    async def full_page(self, server: Port) -> DistinctPage:
         """Return the next page, in a view."""
         page = await self.page(server)
         return DistinctPage(()) if page is None else page
 
-    async def page(self, server: Server, window: int | None = None) -> DistinctPage | None:
+    async def page(self, server: Port, window: int | None = None) -> DistinctPage | None:
         """
         Return the next page; it is full unless the search has no more distinct hits.
         ``None`` without a view, if one search of *window* hits does not fill it.
@@ -243,7 +243,7 @@ class _Reader:
             return None
         return self.search.encode(replace(self.place, shown=tuple(f"{each:016x}" for each in self._fingerprints)))
 
-    async def _read(self, server: Server, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
+    async def _read(self, server: Port, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
         """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
         # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
         leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
@@ -310,7 +310,7 @@ class _Reader:
         elif self.search.by != "group" and (fingerprint := self._fingerprint(hit)) is not None:
             self._fingerprints.append(fingerprint)
 
-    async def _ask_unknown(self, server: Server, hits: Sequence[Hit]) -> None:
+    async def _ask_unknown(self, server: Port, hits: Sequence[Hit]) -> None:
         """Find out which groups of *hits* were shown on pages that another reader read."""
         if self._begins == Place():
             return
@@ -325,12 +325,12 @@ class _Reader:
             if identity(best) != identity(hit) and not is_tie:
                 self._shown.add(group)
 
-    async def _ask_folded(self, server: Server, shown: Sequence[Hit]) -> None:
+    async def _ask_folded(self, server: Port, shown: Sequence[Hit]) -> None:
         groups = [group for hit in shown if (group := self._group(hit)) is not None]
         if (similar := self.options.similar) is not None:
             await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
 
-    async def _ask(self, server: Server, groups: Sequence[str], size: int) -> None:
+    async def _ask(self, server: Port, groups: Sequence[str], size: int) -> None:
         """Note how many matching documents each of *groups* has, and the first *size* of them."""
         name = self.search.fields.group
         first = {

@@ -13,12 +13,12 @@ from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, is_window_refused
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry_flow import ATTEMPTS, Patience, search_texts
-from es_simhash.transport.server import Server
 
 _READ = 200
 
@@ -35,7 +35,7 @@ def unfilled_query(
 
 
 async def count_unfilled(
-    server: Server,
+    server: Port,
     index: Index,
     scheme: Scheme,
     text_fields: Sequence[str],
@@ -77,7 +77,7 @@ async def count_unfilled(
 
 
 async def count_lacking(
-    server: Server,
+    server: Port,
     index: Index,
     each: Mapping[str, IndexSettings],
     prefix: str,

@@ -24,6 +24,7 @@ from es_simhash.lookup.verify_flow import FETCH, fetch_hits, fetch_texts
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import require_text_fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, read_present_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
@@ -34,7 +35,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import BucketReader, aggregate
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key
-from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -88,7 +88,7 @@ class Pair(Record):
 
 
 async def pairs(
-    server: Server, context: Context, index: Index, against: Index | None, options: LookupOptions, resources: Resources
+    server: Port, index: Index, against: Index | None, options: LookupOptions, resources: Resources
 ) -> AsyncGenerator[Sequence[Pair], None]:
     """
     Yield a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
@@ -104,26 +104,26 @@ async def pairs(
         raise InvalidInputError("pairs are compared by the texts of the index: give verify as a number, or True")
     if isinstance(options.verify, Verification):
         options.verify.check_recordable()
-    settings = await read_present_settings(server, context, index)
-    each = dict(await read_settings_by_index(server, context, index))
+    settings = await read_present_settings(server, index)
+    each = dict(await read_settings_by_index(server, index))
     if against is not None:
-        other = await read_present_settings(server, context, against)
+        other = await read_present_settings(server, against)
         if other.scheme != settings.scheme:
             raise SchemeMismatchError(
                 f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",
                 index_scheme=str(settings.scheme),
                 client_scheme=str(other.scheme),
             )
-        each.update(await read_settings_by_index(server, context, against))
+        each.update(await read_settings_by_index(server, against))
     rules = rules_for(settings, each, options, "document")
     is_one = len(rules.all) == 1
     limits = Grouping().by(rules.other) if is_one else None
     dates = [] if limits is None or limits.within is None else [limits.within.field]
-    table = Table(context.prefix, limits, dates=dates, resources=resources)
+    table = Table(server.prefix, limits, dates=dates, resources=resources)
     split = None
     for name in names:
         split = len(table) or None
-        await read_all(server, context, name, table)
+        await read_all(server, name, table)
     found = table.pairs(rules.used.max_distance, split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
@@ -173,7 +173,7 @@ _UNREAD = "a text could not be read"
 
 
 async def _read_asked(
-    server: Server,
+    server: Port,
     index: Index,
     table: Table,
     step: Sequence[tuple[int, int, int]],
@@ -305,9 +305,7 @@ class GroupOptions:
         return GroupingRequest(preset=self.preset, verify=self.verify).put_on(Grouping(max_distance=64))
 
 
-async def groups(
-    server: Server, context: Context, index: Index, options: GroupOptions
-) -> AsyncGenerator[Sequence[Group], None]:
+async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGenerator[Sequence[Group], None]:
     """
     Yield a :class:`Group` for each group of two or more documents in *index* that *options* ask for.
 
@@ -319,8 +317,8 @@ async def groups(
         IncompleteSearchError: If some documents could not be read.
     """
     check_index(index)
-    resolved = await _read_grouping(server, context, index, options)
-    reader = _Reader(context, index, resolved, options)
+    resolved = await _read_grouping(server, index, options)
+    reader = _Reader(server.context, index, resolved, options)
     every: list[tuple[str, int]] = []
     is_sorted = options.sort == "size"
     if is_sorted:
@@ -336,7 +334,7 @@ async def groups(
                     yield items
             done += len(names)
             server.tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
-    now = await _read_grouping(server, context, index, options)
+    now = await _read_grouping(server, index, options)
     if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
 
@@ -354,9 +352,9 @@ def _together(named: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
     yield names
 
 
-async def _read_grouping(server: Server, context: Context, index: Index, options: GroupOptions) -> Resolved:
-    resolved = await resolve_index(server, context, index)
-    settings = agree(resolved, context)
+async def _read_grouping(server: Port, index: Index, options: GroupOptions) -> Resolved:
+    resolved = await resolve_index(server, index)
+    settings = agree(resolved, server.context)
     GroupingRequest(preset=options.preset).check_scheme(settings)
     refuse_regrouping(resolved.each)
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
@@ -381,7 +379,7 @@ class _Reader:
         clauses = check_filter(options.filter) or [self._is_duplicate]
         self._names = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
 
-    async def read_names(self, server: Server) -> list[tuple[str, int]]:
+    async def read_names(self, server: Port) -> list[tuple[str, int]]:
         """Return some more names, in order, with the number of duplicates of each; empty after the last one."""
         while page := await self._names.read(server):
             found = [(name, bucket["doc_count"]) for name, bucket in page]
@@ -393,7 +391,7 @@ class _Reader:
                 return large
         return []
 
-    async def _count(self, server: Server, names: list[str]) -> list[tuple[str, int]]:
+    async def _count(self, server: Port, names: list[str]) -> list[tuple[str, int]]:
         """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
         group = self._fields.group
         terms = {"terms": {"field": group, "size": len(names)}}
@@ -401,7 +399,7 @@ class _Reader:
         counts = {bucket["key"]: bucket["doc_count"] for bucket in found["groups"]["buckets"]}
         return [(name, counts.get(name, 0)) for name in names]
 
-    async def emit(self, server: Server, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
+    async def emit(self, server: Port, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
         """Yield the groups *names*, as far as they are large enough."""
         found = await self._read(server, names)
         groups = [
@@ -420,7 +418,7 @@ class _Reader:
                 others_there = contained.get(canonical.id, ()) if self._options.contained else None
                 yield [Group(group.id, kept, others_there, max(1, len(self._canonicals[group.id])))]
 
-    async def _read_contained(self, server: Server, ids: list[str]) -> dict[str, tuple[Key, ...]]:
+    async def _read_contained(self, server: Port, ids: list[str]) -> dict[str, tuple[Key, ...]]:
         """Return the documents that are tagged as contained in those with *ids*."""
         field = self._fields.contained_in
         found: dict[str, list[Key]] = {}
@@ -433,7 +431,7 @@ class _Reader:
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
         return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
 
-    async def _read(self, server: Server, names: list[str]) -> dict[str, list[NearDup]]:
+    async def _read(self, server: Port, names: list[str]) -> dict[str, list[NearDup]]:
         fields = self._fields
         members: dict[str, list[NearDup]] = {name: [] for name in names}
         self._canonicals = {name: set() for name in names}
@@ -463,7 +461,7 @@ class _Reader:
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
         return members
 
-    async def _compare(self, server: Server, groups: list[Group], bound: float) -> list[Group]:
+    async def _compare(self, server: Port, groups: list[Group], bound: float) -> list[Group]:
         """Return *groups* with the members whose texts are similar to that of the canonical."""
         measure = self._measure
         sets = await self._prepare(server, [group.members[0] for group in groups])
@@ -482,7 +480,7 @@ class _Reader:
             compared.append(Group(group.id, tuple(kept)))
         return compared
 
-    async def _prepare(self, server: Server, members: Sequence[NearDup]) -> dict[Key, Shingles]:
+    async def _prepare(self, server: Port, members: Sequence[NearDup]) -> dict[Key, Shingles]:
         fields_of = self._resolved.text_fields
         sets: dict[Key, Shingles] = {}
         for fields in sorted({fields_of[each.index] for each in members}):

@@ -18,6 +18,7 @@ from es_simhash.lookup.verify_flow import FETCH, FoundTexts, fetch_hits, fetch_t
 from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import check_unchanged, read_index_settings, while_unchanged
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
@@ -26,7 +27,6 @@ from es_simhash.transport.buckets_flow import BucketReader
 from es_simhash.transport.pages_flow import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
 from es_simhash.transport.retry_flow import Patience, attempt, retry
-from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +67,9 @@ class GroupLookups:
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self._subject = Subject(context, index, settings, IndexStats(), options)
 
-    async def prepare(self, server: Server) -> None:
+    async def prepare(self, server: Port) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self._subject.context, self._subject.index, again=True) or IndexStats()
+        found = await index_stats(server, self._subject.index, again=True) or IndexStats()
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self._subject = replace(self._subject, stats=stats)
@@ -85,7 +85,7 @@ class GroupLookups:
         """How long one lookup by block terms is expected to take the server, or took it."""
         return max(self._subject.milliseconds, self._took)
 
-    async def take(self, server: Server, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
+    async def take(self, server: Port, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
         """
         Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
@@ -95,11 +95,7 @@ class GroupLookups:
         if not isinstance(answer, Exception):
             self._took = answer.get("took", 0) / len(batch.questions)
         outcomes = await while_unchanged(
-            server,
-            subject.context,
-            subject.index,
-            subject.settings,
-            lambda: take_answer(server, batch, answer, patience=self._patience),
+            server, subject.index, subject.settings, lambda: take_answer(server, batch, answer, patience=self._patience)
         )
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
@@ -109,12 +105,12 @@ class GroupLookups:
         return found
 
     async def ask(
-        self, server: Server, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
+        self, server: Port, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
     ) -> dict[int, NearDups]:
         """Return the documents near each of *fingerprints*, in one request; *known* as for :meth:`batch`."""
         if not fingerprints:
             return {}
-        await check_unchanged(server, self._subject.context, self._subject.index, self._subject.settings)
+        await check_unchanged(server, self._subject.index, self._subject.settings)
         batch = self.batch(fingerprints, known=known)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 
@@ -141,16 +137,10 @@ BUCKETS = 1_000
 
 
 async def read_all(
-    server: Server,
-    context: Context,
-    index: Index,
-    table: Table,
-    query: Mapping[str, Any] | None = None,
-    *,
-    leave: Collection[str] = (),
+    server: Port, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
 ) -> None:
     """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
-    fields = Fields(context.prefix)
+    fields = Fields(server.prefix)
     clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
@@ -163,8 +153,7 @@ async def read_all(
 
 
 async def read_touched(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     table: Table,
     grouping: Grouping,
@@ -180,12 +169,12 @@ async def read_touched(
     elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
     grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
-    fields = Fields(context.prefix)
+    fields = Fields(server.prefix)
     seeds = _Seeds(fields)
     await _read(server, index, query, seeds)
     lost = set(await lost_canonicals(server, index, fields, grouped_only=True) if may_lack else [])
     lookups = GroupLookups(
-        context, index, await read_index_settings(server, context, index), max_distance=grouping.max_distance
+        server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
     )
     await lookups.prepare(server)
     named: set[str] = set()
@@ -197,7 +186,7 @@ async def read_touched(
         named |= unread
         await _flood(server, lookups, seeds)
     for part in _parts(sorted(seeds.ids), BUCKETS):
-        await read_all(server, context, index, table, {"ids": {"values": part}}, leave=leave)
+        await read_all(server, index, table, {"ids": {"values": part}}, leave=leave)
 
 
 class _Seeds:
@@ -224,7 +213,7 @@ class _Seeds:
         self.matching |= {key.id, full_name(*key)}
 
 
-async def _read(server: Server, index: Index, query: Mapping[str, Any], seeds: _Seeds) -> None:
+async def _read(server: Port, index: Index, query: Mapping[str, Any], seeds: _Seeds) -> None:
     body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
     check_whole(await read_each(server, index, body, seeds.add, page=PAGE))
 
@@ -233,7 +222,7 @@ def _parts(items: Sequence[str], size: int) -> list[list[str]]:
     return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
 
 
-async def _flood(server: Server, lookups: GroupLookups, seeds: _Seeds) -> None:
+async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
     """Add to *seeds* all documents that steps of max_distance reach from them."""
     while waiting := sorted(seeds.fingerprints - seeds.asked):
         for begin in range(0, len(waiting), ASKED):
@@ -250,7 +239,7 @@ async def _flood(server: Server, lookups: GroupLookups, seeds: _Seeds) -> None:
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
-async def grouped_without_fingerprint(server: Server, index: Index, fields: Fields) -> list[Key]:
+async def grouped_without_fingerprint(server: Port, index: Index, fields: Fields) -> list[Key]:
     """Return the documents that are tagged as duplicates, and have no fingerprint."""
     found: list[Key] = []
 
@@ -278,7 +267,7 @@ def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
 
 
 async def lost_canonicals(
-    server: Server, index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+    server: Port, index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
 ) -> list[str]:
     """
     Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
@@ -301,7 +290,7 @@ async def lost_canonicals(
 
 
 async def read_texts(
-    server: Server,
+    server: Port,
     index: Index,
     table: Table,
     places: Sequence[int],
@@ -341,7 +330,7 @@ def _add(
 
 
 async def fetch_contents(
-    server: Server,
+    server: Port,
     index: Index,
     wanted: Sequence[Key],
     *,
@@ -364,7 +353,7 @@ async def fetch_contents(
 
 
 async def fetch_compared(
-    server: Server,
+    server: Port,
     index: Index,
     wanted: Sequence[Key],
     take: Callable[[Mapping[str, Any]], None],

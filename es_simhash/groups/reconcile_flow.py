@@ -18,8 +18,9 @@ from es_simhash.groups.read_flow import grouped_without_fingerprint, read_all, r
 from es_simhash.groups.rule import GroupingRequest, Resources
 from es_simhash.groups.settings_flow import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
-from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, group_fields, read_hit, read_values
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards_flow import reading_primaries
@@ -29,7 +30,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, noting, were
 from es_simhash.transport.retry_flow import now, refresh, text_body
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
@@ -101,8 +101,7 @@ def check_moment(since: str | datetime | None) -> str | None:
 
 
 async def read_groups(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     resolved: Resolved,
     grouping: Grouping,
@@ -121,12 +120,12 @@ async def read_groups(
     text_fields = resolved.text_fields
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     resources = replace(resources, spill=TemporaryFile)
-    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
+    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
     await refresh(server, index)
     if changed is None:
-        await read_all(server, context, index, table, leave=leave)
+        await read_all(server, index, table, leave=leave)
     else:
-        await read_touched(server, context, index, table, grouping, changed, may_lack=may_lack, leave=leave)
+        await read_touched(server, index, table, grouping, changed, may_lack=may_lack, leave=leave)
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = await server.compute(table.with_candidates)
@@ -136,8 +135,7 @@ async def read_groups(
 
 
 async def reconcile(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     request: GroupingRequest,
     *,
@@ -163,23 +161,21 @@ async def reconcile(
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change. With passages, the tags are read, and the texts of both documents of each.
     """
-    query = _changed(Fields(context.prefix), since, ids)
+    query = _changed(Fields(server.prefix), since, ids)
     if regroup and query is not None:
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     server = await reading_primaries(server, index)
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
         return Reconciled(0, 0, 0, 0)
     if not dry_run:
         await refuse_updates(server, index, resolved.mappings)
     if regroup and not dry_run:
         await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
-    grouping = await settle_grouping(
-        server, context, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup
-    )
+    grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
 
     async def check() -> None:
-        return await check_recorded(server, context, index, grouping, before=resolved, regroup=regroup)
+        return await check_recorded(server, index, grouping, before=resolved, regroup=regroup)
 
     changed = 0
     failures: list[Failure] = []
@@ -188,20 +184,12 @@ async def reconcile(
     with noting(lambda: were(sum(each.changed for each in writers), "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await read_groups(
-                server,
-                context,
-                index,
-                resolved,
-                grouping,
-                changed=query,
-                may_lack=may_lack,
-                leave=leave,
-                resources=resources,
+                server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
             )
             wrong = await server.compute(groups.wrong)
-            writers.append(writer := _Writer(context.prefix, groups, batch, grouping))
+            writers.append(writer := _Writer(server.prefix, groups, batch, grouping))
             # Those with the ids were changed by a flow that takes these fields out by itself.
-            bare = await grouped_without_fingerprint(server, index, Fields(context.prefix)) if ids is None else []
+            bare = await grouped_without_fingerprint(server, index, Fields(server.prefix)) if ids is None else []
             if dry_run:
                 changed = len(wrong) + len(bare)
             else:
@@ -218,7 +206,7 @@ async def reconcile(
                 break
     untagged = 0
     if since is None:
-        untagged, more = await untag_stale(server, index, resolved, context.prefix, ids=ids, dry_run=dry_run)
+        untagged, more = await untag_stale(server, index, resolved, server.prefix, ids=ids, dry_run=dry_run)
         failures = [*failures, *more]
     report = replace(
         report,
@@ -229,7 +217,7 @@ async def reconcile(
     if not dry_run:
         await refresh(server, index)
     if regroup and not dry_run and report.is_settled:
-        await finish_regrouping(server, context, index, grouping)
+        await finish_regrouping(server, index, grouping)
     return report
 
 
@@ -254,7 +242,7 @@ class _Writer:
         self.moved = 0
         self.failures: list[Failure] = []
 
-    async def write(self, server: Server, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
+    async def write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
         """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
         for begin in range(0, len(places), self._batch):
             self._at = None if self._orders_by_at else await server.compute(now)
@@ -264,7 +252,7 @@ class _Writer:
         if self.changed:
             await check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    async def _write(self, server: Server, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
+    async def _write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
         table = self._groups.table
         rows = {place: table.row(place) for place in places}
         wanted = {row.key: (row, self._fields(place), self._groups.version(place)) for place, row in rows.items()}
@@ -288,7 +276,7 @@ class _Writer:
         self.moved += len(moved)
         self._count(outcomes)
 
-    async def clear(self, server: Server, places: Sequence[Key], check: Callable[[], Awaitable[None]]) -> None:
+    async def clear(self, server: Port, places: Sequence[Key], check: Callable[[], Awaitable[None]]) -> None:
         """Take the group fields out of the documents at *places* that have no fingerprint."""
 
         def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -329,7 +317,7 @@ COMPARED = 250
 
 
 async def read_tags(
-    server: Server, index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
+    server: Port, index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
 ) -> dict[Key, str]:
     """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
     field = Fields(prefix).contained_in
@@ -346,7 +334,7 @@ async def read_tags(
     return found
 
 
-async def untag(server: Server, tags: Mapping[Key, str], prefix: str) -> dict[Key, Outcome]:
+async def untag(server: Port, tags: Mapping[Key, str], prefix: str) -> dict[Key, Outcome]:
     """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
 
     def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -359,7 +347,7 @@ async def untag(server: Server, tags: Mapping[Key, str], prefix: str) -> dict[Ke
 
 
 async def untag_stale(
-    server: Server,
+    server: Port,
     index: Index,
     resolved: Resolved,
     prefix: str,
@@ -395,7 +383,7 @@ async def untag_stale(
 
 
 async def _read_texts(
-    server: Server, index: Index, ids: Collection[str], text_fields: TextFields
+    server: Port, index: Index, ids: Collection[str], text_fields: TextFields
 ) -> dict[Key, str | None]:
     """Return the texts of the documents with these *ids* that are there; ``None`` for one that cannot be read."""
     found: dict[Key, str | None] = {}

@@ -18,10 +18,10 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.server import Server
 
 logger = logging.getLogger("es_simhash.grouping")
 """Says, at level INFO, which grouping an operation recorded: it decides from then on."""
@@ -39,8 +39,7 @@ _KINDS: dict[str, FieldKind] = {
 
 
 async def settle_grouping(
-    server: Server,
-    context: Context,
+    server: Port,
     resolved: Resolved,
     request: GroupingRequest,
     *,
@@ -54,9 +53,9 @@ async def settle_grouping(
     operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a change to
     what is requested; :func:`finish_regrouping` ends it.
     """
-    settings = agree(resolved, context)
+    settings = agree(resolved, server.context)
     for name in resolved.each:
-        if faults := find_group_faults(resolved.mappings[name], prefix=context.prefix):
+        if faults := find_group_faults(resolved.mappings[name], prefix=server.prefix):
             raise mapping_error(name, faults)
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
@@ -67,8 +66,8 @@ async def settle_grouping(
     if record:
         for name, one in resolved.each.items():
             extra = _extra(one, grouping)
-            if extra is not None and read_settings(resolved.mappings[name], prefix=context.prefix) is not None:
-                await _record(server, context, name, resolved.mappings[name], replace(one, extra=extra))
+            if extra is not None and read_settings(resolved.mappings[name], prefix=server.prefix) is not None:
+                await _record(server, name, resolved.mappings[name], replace(one, extra=extra))
                 if not regroup:
                     logger.info(
                         "index %r records its grouping now, for all that group or look something up: %s%s; another one "
@@ -117,18 +116,16 @@ def check_known(context: Context, index: Index, grouping: Grouping) -> None:
     _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
 
 
-async def check_recorded(
-    server: Server, context: Context, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool
-) -> None:
+async def check_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool) -> None:
     """
     Raise if the mappings of *index* do not record *grouping* now. Costs one request.
     *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
     """
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     _compare(resolved, grouping, regroup=regroup)
     for name, mapping in before.mappings.items():
         settings = resolved.each.get(name)
-        is_grouped = name in before.each and read_settings(mapping, prefix=context.prefix) is not None
+        is_grouped = name in before.each and read_settings(mapping, prefix=server.prefix) is not None
         if is_grouped and name in resolved.mappings and (settings is None or target_of(settings) is None):
             raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
@@ -142,27 +139,25 @@ def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
 
 
-async def finish_regrouping(server: Server, context: Context, index: Index, grouping: Grouping) -> None:
+async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> None:
     """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     _compare(resolved, grouping, regroup=True)
     for name, settings in resolved.each.items():
         change = Regrouping.read(settings)
         if change is not None:
             done = replace(settings, extra=change.finish(settings.extra))
-            await _record(server, context, name, resolved.mappings[name], done)
+            await _record(server, name, resolved.mappings[name], done)
 
 
-async def _record(
-    server: Server, context: Context, name: str, mapping: Mapping[str, Any], settings: IndexSettings
-) -> None:
-    meta = merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)
+async def _record(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
+    meta = merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)
     try:
         await server.put_mapping(index=name, body={"_meta": meta})
     except Exception as error:
         error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
         raise
-    context.forget()
+    server.context.forget()
 
 
 def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:

@@ -20,8 +20,8 @@ from typing import Any
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.written import Written
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import find_copies, find_write_index
 
 
@@ -34,7 +34,7 @@ class IndexIdentity:
     index: str | None = None
 
 
-async def read_identity(server: Server, index: str) -> IndexIdentity | None:
+async def read_identity(server: Port, index: str) -> IndexIdentity | None:
     """Return the identity of *index* now, without any UUID if it does not exist; ``None`` if it may not be read."""
     try:
         answer = await server.get_settings(index=index, name="index.uuid")
@@ -189,7 +189,7 @@ class WrittenBefore:
         # Those whose answer came after the last save, and one batch without an answer.
         self.left = CHECKPOINT_LINES + LARGEST_BATCH if has_earlier else 0
 
-    async def find(self, server: Server, actions: Sequence[Mapping[str, Any]]) -> list[Written | None]:
+    async def find(self, server: Port, actions: Sequence[Mapping[str, Any]]) -> list[Written | None]:
         """Return for each of the next *actions* its report if an earlier index behind the name has it."""
         self.left = max(0, self.left - len(actions))
         if not actions:

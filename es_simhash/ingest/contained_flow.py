@@ -21,8 +21,8 @@ from es_simhash.ingest.source_flow import GroupedIngest, WriteTarget
 from es_simhash.lookup.content import Content, compare_contents, read_content
 from es_simhash.lookup.find_many_flow import refusal
 from es_simhash.lookup.verify_flow import FETCH
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN, Fields, read_hit, text_or_none
+from es_simhash.mapping.port import Port
 from es_simhash.passages.candidates_flow import candidates_query, terms_query
 from es_simhash.passages.contained import MOST_CANDIDATES, find_container, find_containers_among
 from es_simhash.passages.find_flow import check_filled
@@ -31,7 +31,6 @@ from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
 from es_simhash.transport.raw_json import keep_text
 from es_simhash.transport.retry_flow import Patience, is_passing, refresh, retry
-from es_simhash.transport.server import Server
 
 ATTEMPTS = 8
 TOO_LARGE = 413
@@ -63,14 +62,12 @@ class _Candidate:
     content: Content
 
 
-async def check_containers(
-    server: Server, context: Context, index: str, target: WriteTarget, *, is_tagging: bool
-) -> None:
+async def check_containers(server: Port, index: str, target: WriteTarget, *, is_tagging: bool) -> None:
     """Raise if *index*, or some of its documents, has no passages, or, if *is_tagging*, it has no tag."""
     each = target.resolved.each or {index: target.settings}
-    await retry(server, lambda: check_filled(server, context, index, each))
+    await retry(server, lambda: check_filled(server, index, each))
     if is_tagging:
-        refuse_untaggable(target.resolved, prefix=context.prefix)
+        refuse_untaggable(target.resolved, prefix=server.prefix)
 
 
 class ContainedLookup:
@@ -106,7 +103,7 @@ class ContainedLookup:
                 self._terms.update(own.get("passages") or ())
         self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
 
-    async def _refresh(self, server: Server) -> None:
+    async def _refresh(self, server: Port) -> None:
         """Make visible what was written; where shards do not answer, the searches that follow say so."""
         try:
             await refresh(server, self._index)
@@ -116,7 +113,7 @@ class ContainedLookup:
         self._terms.clear()
         self._must_refresh = False
 
-    async def apply(self, server: Server, items: Sequence[Item]) -> list[Item]:
+    async def apply(self, server: Port, items: Sequence[Item]) -> list[Item]:
         """
         Return *items*, of which those that add nothing have a tag, or no operation any more.
         Cost: a multi-search, and for every 500 documents that share a term with one of them a search of their texts; a
@@ -159,7 +156,7 @@ class ContainedLookup:
             settled[place] = replace(kept, container_position=position, withheld=withheld)
         return settled
 
-    async def confirm(self, server: Server, items: Sequence[Item]) -> list[Item]:
+    async def confirm(self, server: Port, items: Sequence[Item]) -> list[Item]:
         """
         Return *items* of a written batch, without containers from it that the index does not have.
         The index has one if the same id has the same text there: the server may have refused it, or a pipeline changed
@@ -212,7 +209,7 @@ class ContainedLookup:
                 found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
         return found
 
-    async def _search(self, server: Server, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
+    async def _search(self, server: Port, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
         """Return the answer to the search of each document; a request that is too large is sent in halves."""
         try:
             return await self._search_at_once(server, asked)
@@ -222,7 +219,7 @@ class ContainedLookup:
         half = len(asked) // 2
         return [*await self._search(server, asked[:half]), *await self._search(server, asked[half:])]
 
-    async def _search_at_once(self, server: Server, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
+    async def _search_at_once(self, server: Port, asked: Sequence[_Asked]) -> list[Mapping[str, Any]]:
         """Return the answer to the search of each document; they are repeated while the server cannot answer."""
         header = {"index": self._index}
         call = Call("msearch", {"body": [line for each in asked for line in (header, self._body(each))]})
@@ -256,7 +253,7 @@ class ContainedLookup:
         query["bool"]["should"] = [{"term": {field: each}} for each in ranked]
         return {"size": MOST_CANDIDATES, "query": query, "_source": False, "track_total_hits": False}
 
-    async def _read(self, server: Server, wanted: Sequence[Key]) -> tuple[dict[Key, _Candidate], dict[Key, Gap]]:
+    async def _read(self, server: Port, wanted: Sequence[Key]) -> tuple[dict[Key, _Candidate], dict[Key, Gap]]:
         """Return the documents *wanted* that can be read, and why shards did not answer for others."""
         found: dict[Key, _Candidate] = {}
 

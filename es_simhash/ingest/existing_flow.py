@@ -25,11 +25,11 @@ from es_simhash.lookup.memory_operations_flow import Resident
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.options import ResidentError, pays
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Call, Key
 from es_simhash.transport.retry_flow import Patience, attempt, refresh, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import find_write_index
 
 logger = logging.getLogger("es_simhash")
@@ -97,7 +97,7 @@ class ExistingLookup:
         self._asked = 0
         self._is_alias = is_alias
 
-    async def prepare(self, server: Server) -> None:
+    async def prepare(self, server: Port) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         await refresh(server, self._index)
         await self._group_lookups.prepare(server)
@@ -109,7 +109,7 @@ class ExistingLookup:
         elif self._is_demanded or (self._has_file and self._is_wanted):
             await self._load(server)
 
-    async def finish(self, server: Server) -> None:
+    async def finish(self, server: Port) -> None:
         """Leave what is in memory to the next ingest, if the caller named a file."""
         if self._resident is not None:
             await self._resident.save(server)
@@ -119,7 +119,7 @@ class ExistingLookup:
         if self._resident is not None:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
-    async def ask(self, server: Server, items: Iterable[Item]) -> Asked | None:
+    async def ask(self, server: Port, items: Iterable[Item]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where none has a fingerprint."""
         fingerprints = _fingerprints_of(items)
         if not fingerprints:
@@ -135,16 +135,16 @@ class ExistingLookup:
         batch = self._group_lookups.batch(with_near, known=near) if with_near else None
         return Asked(fingerprints, batch, by_table=True)
 
-    async def take(self, server: Server, asked: Asked, answers: Sequence[Any]) -> Existing:
+    async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
         return await self._read(server, await self._take(server, asked, answers))
 
-    async def look_up_first(self, server: Server, items: Iterable[Item]) -> Existing:
+    async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
         asked = await self.ask(server, items)
         return Existing() if asked is None else await self.take(server, asked, await server.together(asked.calls))
 
-    async def look_up(self, server: Server, items: Iterable[Item]) -> Existing:
+    async def look_up(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
         wanted = _fingerprints_of(items)
         if not wanted:
@@ -153,7 +153,7 @@ class ExistingLookup:
         answer = await attempt(server.send(batch.call()))
         return await self._read(server, await self._group_lookups.take(server, batch, answer))
 
-    async def find_present(self, server: Server, drafts: Sequence[Document]) -> list[Document]:
+    async def find_present(self, server: Port, drafts: Sequence[Document]) -> list[Document]:
         """
         Return those of *drafts* whose id searches show in the index that they go to; all if that is not known.
         Cost: one search without texts, and for an alias one request for its write index, which may roll over.
@@ -182,7 +182,7 @@ class ExistingLookup:
         lookups = self._group_lookups
         return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)
 
-    async def _load(self, server: Server) -> None:
+    async def _load(self, server: Port) -> None:
         ingest = self._ingest
         resident = Resident(
             ingest.context,
@@ -210,7 +210,7 @@ class ExistingLookup:
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
         self._is_wanted, self._resident = False, None
 
-    async def _take(self, server: Server, asked: Asked, answers: Sequence[Any]) -> dict[int, NearDups]:
+    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> dict[int, NearDups]:
         """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
         found = {} if asked.batch is None else await self._group_lookups.take(server, asked.batch, answers[0])
         if not asked.by_table:
@@ -232,7 +232,7 @@ class ExistingLookup:
         also = await self._group_lookups.ask(server, missed)
         return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
 
-    async def _read(self, server: Server, found: Mapping[int, NearDups]) -> Existing:
+    async def _read(self, server: Port, found: Mapping[int, NearDups]) -> Existing:
         """Return the documents *found*, with what they are compared by."""
         contents = await self._contents(server, found.values())
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
@@ -240,7 +240,7 @@ class ExistingLookup:
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
         return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
 
-    async def _contents(self, server: Server, found: Iterable[NearDups]) -> dict[Key, Content] | None:
+    async def _contents(self, server: Port, found: Iterable[NearDups]) -> dict[Key, Content] | None:
         """Return what the documents *found* are compared by; ``None`` where only distances count."""
         if self._grouping.is_by_distance_alone:
             return None
@@ -272,7 +272,7 @@ class ExistingLookup:
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
 
-    async def _other_canonicals(self, server: Server, found: Iterable[Sequence[Document]]) -> dict[str, int]:
+    async def _other_canonicals(self, server: Port, found: Iterable[Sequence[Document]]) -> dict[str, int]:
         """Return the fingerprints of the canonicals of members that were found, by group."""
         groups = {each.group for near in found for each in near if each.is_member}
         if not groups:

@@ -36,30 +36,24 @@ from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
 from es_simhash.transport.retry_flow import check_shards, now
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import Bulk
 from es_simhash.writes.operations import writes_refused
 from es_simhash.writes.targets_flow import read_source_modes
 
 
 async def ingest(
-    server: Server,
-    context: Context,
-    index: str,
-    documents: Iterable[Any] | Feed[Any],
-    options: IngestOptions,
-    *,
-    dry_run: bool = False,
+    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool = False
 ) -> AsyncGenerator[Sequence[Written], None]:
     """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
     try:
-        async with aclosing(_ingest(server, context, index, documents, options, dry_run=dry_run)) as parts:
+        async with aclosing(_ingest(server, index, documents, options, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part
     except Exception as error:
@@ -69,13 +63,7 @@ async def ingest(
 
 
 async def _ingest(
-    server: Server,
-    context: Context,
-    index: str,
-    documents: Iterable[Any] | Feed[Any],
-    options: IngestOptions,
-    *,
-    dry_run: bool,
+    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
@@ -89,42 +77,38 @@ async def _ingest(
         check_iterable("documents", documents)
     server = await reading_primaries(server, index)
     if dry_run:
-        resolved = await resolve_index(server, context, index)
-        target = WriteTarget(resolved, agree(resolved, context))
+        resolved = await resolve_index(server, index)
+        target = WriteTarget(resolved, agree(resolved, server.context))
         if options.on_duplicate is not None:
-            await _choose_grouping(server, context, index, target, options, record=False)
+            await _choose_grouping(server, index, target, options, record=False)
         return
-    target = await find_write_target(server, context, index)
+    target = await find_write_target(server, index)
     with ExitStack() as stack:
-        saved = await _open_checkpoint(server, context, index, options)
+        saved = await _open_checkpoint(server, index, options)
         if saved is not None:
             stack.callback(saved.close)
-        source = Source(index, documents, target=target, options=options, prefix=context.prefix, saved=saved)
+        source = Source(index, documents, target=target, options=options, prefix=server.prefix, saved=saved)
         stack.callback(source.close)
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
             await check_shards(server, index)
         else:
             total = length_hint(documents)
-            grouper = await _make_grouper(server, context, index, target, source, options.on_duplicate, options, total)
+            grouper = await _make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
-        context.learn(index, agree(target.resolved, context), target.resolved)
-        pipeline = _Pipeline(context, index, source, grouper, target.resolved, saved)
-        async with aclosing(
-            pipeline.run(server, lambda: _check(server, context, index, target.settings, grouper))
-        ) as parts:
+        server.context.learn(index, agree(target.resolved, server.context), target.resolved)
+        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
+        async with aclosing(pipeline.run(server, lambda: _check(server, index, target.settings, grouper))) as parts:
             async for part in parts:
                 yield part
         if grouper is not None:
             await grouper.lookup.finish(server)
 
 
-async def _open_checkpoint(
-    server: Server, context: Context, index: str, options: IngestOptions
-) -> IngestCheckpoint | None:
+async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> IngestCheckpoint | None:
     if options.checkpoint is None:
         return None
-    purpose = {"index": index, "prefix": context.prefix, **options.purpose()}
+    purpose = {"index": index, "prefix": server.prefix, **options.purpose()}
     now = await read_identity(server, index)
     saved: IngestCheckpoint = await server.compute(IngestCheckpoint, options.checkpoint, purpose)
     try:
@@ -137,8 +121,7 @@ async def _open_checkpoint(
 
 
 async def _make_grouper(
-    server: Server,
-    context: Context,
+    server: Port,
     index: str,
     target: WriteTarget,
     source: Source,
@@ -147,10 +130,10 @@ async def _make_grouper(
     total: int,
 ) -> _Grouper:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
-    mappings, grouping = await _choose_grouping(server, context, index, target, options, record=True)
+    mappings, grouping = await _choose_grouping(server, index, target, options, record=True)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     ingest = GroupedIngest(
-        context,
+        server.context,
         index,
         target.settings,
         options,
@@ -165,27 +148,25 @@ async def _make_grouper(
 
 
 async def _choose_grouping(
-    server: Server, context: Context, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
+    server: Port, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
 ) -> tuple[Mapping[str, Mapping[str, Any]], Grouping]:
     """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
     policy = options.on_duplicate
     mappings = await read_source_modes(server, index, target.resolved.mappings)
-    refuse_hidden_groups(mappings, prefix=context.prefix)
+    refuse_hidden_groups(mappings, prefix=server.prefix)
     if policy not in ("tag", "skip"):
         refuse_partial_sources(mappings)  # what is replaced is updated
     if options.contained is not None:
-        await check_containers(server, context, index, target, is_tagging=policy == "tag")
-    request = replace(options.grouping, default_order=f"-{context.prefix}.at" if policy == "replace" else "id")
-    return mappings, await settle_grouping(server, context, target.resolved, request, record=record)
+        await check_containers(server, index, target, is_tagging=policy == "tag")
+    request = replace(options.grouping, default_order=f"-{server.prefix}.at" if policy == "replace" else "id")
+    return mappings, await settle_grouping(server, target.resolved, request, record=record)
 
 
-async def _check(
-    server: Server, context: Context, index: str, settings: IndexSettings, grouper: _Grouper | None
-) -> None:
+async def _check(server: Port, index: str, settings: IndexSettings, grouper: _Grouper | None) -> None:
     """Refuse to go on writing to an index that now has another scheme or another grouping."""
-    await check_unchanged(server, context, index, settings)
+    await check_unchanged(server, index, settings)
     if grouper is not None:
-        check_known(context, index, grouper.ingest.grouping)
+        check_known(server.context, index, grouper.ingest.grouping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +177,7 @@ class _Grouper:
     lookup: ExistingLookup
     contained: ContainedLookup | None
 
-    async def decide(self, server: Server, items: Sequence[Item], existing: Existing) -> list[Item]:
+    async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> list[Item]:
         if self.ingest.options.on_duplicate not in ("tag", "replace"):
             await self._keep_updates(server, items, existing)
         if self.contained is not None:
@@ -210,7 +191,7 @@ class _Grouper:
             in_flight.forget_settled()
         return list(items)
 
-    async def _keep_updates(self, server: Server, items: Sequence[Item], existing: Existing) -> None:
+    async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
         is_any = self.contained is not None
         drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing, is_any)
@@ -218,7 +199,7 @@ class _Grouper:
             for each in await self.lookup.find_present(server, drafts):
                 each.must_write = True
 
-    async def settle(self, server: Server, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
+    async def settle(self, server: Port, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
         settlement = Settlement(self.ingest, items, self.lookup, self.contained)
         settled = settlement.items
@@ -253,9 +234,7 @@ class _Pipeline:
     resolved: Resolved
     saved: IngestCheckpoint | None
 
-    async def run(
-        self, server: Server, check: Callable[[], Awaitable[None]]
-    ) -> AsyncGenerator[Sequence[Written], None]:
+    async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
         done = 0
         grouper = self.grouper
@@ -289,16 +268,14 @@ class _Pipeline:
                 if isinstance(each, BaseException):
                     raise each
             written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-            self.resolved = await check_indices(
-                server, self.context, self.index, self.resolved, {name for name in written if name}
-            )
+            self.resolved = await check_indices(server, self.index, self.resolved, {name for name in written if name})
             if following is None:
                 return
             if lookup and asked:
                 existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead
 
-    async def _send(self, server: Server, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
+    async def _send(self, server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
         """Write a batch, look up the one after it, and read the one after that, all at once."""
         requests: dict[str, Call | Compute] = {}
         if bulk.outcomes:
@@ -311,7 +288,7 @@ class _Pipeline:
         return _Answers(**named, lookups=answers[len(requests) :])
 
     async def _finish(
-        self, server: Server, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
+        self, server: Port, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
     ) -> tuple[list[Item], Exception | None]:
         """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
         failure = None

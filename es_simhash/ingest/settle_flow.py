@@ -22,11 +22,11 @@ from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_bod
 from es_simhash.ingest.source_flow import GroupedIngest
 from es_simhash.lookup.content import compare_contents
 from es_simhash.mapping.fields import Fields, group_fields
+from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry_flow import now, refresh, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import MISSING, rewrite, send_bulk
 from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
 
@@ -48,7 +48,7 @@ class Settlement:
         self._lookup = lookup
         self._prefix = ingest.prefix
 
-    async def run(self, server: Server) -> None:
+    async def run(self, server: Port) -> None:
         """Decide again until no document depends on one that was refused."""
         await self._settle_refused(server)
         if self._contained is not None:
@@ -59,7 +59,7 @@ class Settlement:
             pairs = zip(before, self.items, strict=True)
             self._contained.note_written(now for then, now in pairs if now.outcome is not then.outcome)
 
-    async def _settle_contained(self, server: Server, contained: ContainedLookup) -> None:
+    async def _settle_contained(self, server: Port, contained: ContainedLookup) -> None:
         """Write, or untag, the documents whose container of the same batch is not in the index."""
         before = list(self.items)
         unsure = [n for n, each in enumerate(before) if each.withheld is not None]
@@ -75,7 +75,7 @@ class Settlement:
             server, [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
         )
 
-    async def _untag(self, server: Server, places: Sequence[int], before: Sequence[Item]) -> None:
+    async def _untag(self, server: Port, places: Sequence[int], before: Sequence[Item]) -> None:
         """Remove the tags of the documents at *places*, which were written with them."""
         tags: dict[Key, str] = {}
         keys: dict[Key, int] = {}
@@ -94,7 +94,7 @@ class Settlement:
                 reason = "the document that contains it was not written, and its tag could not be removed"
                 self.items[n] = replace(self.items[n], problem=f"{reason}: run reconcile")
 
-    async def _settle_refused(self, server: Server) -> None:
+    async def _settle_refused(self, server: Port) -> None:
         while lost := [
             n for n, each in enumerate(self.items) if (each.is_refused or each.is_misjudged) and n not in self._seen
         ]:
@@ -156,7 +156,7 @@ class Settlement:
             else:
                 self.items[n] = replace(item, problem=f"{reason}: run reconcile")
 
-    async def _decide_again(self, server: Server, places: Sequence[int]) -> None:
+    async def _decide_again(self, server: Port, places: Sequence[int]) -> None:
         at = await server.compute(now)
         written = {n for n in places if self.items[n].outcome is not None}
         again = [_must_stay(self.items[n]) for n in places]
@@ -233,7 +233,7 @@ def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> 
     return replace(item, outcome=outcome)
 
 
-async def relink(server: Server, ingest: GroupedIngest, items: Sequence[Item]) -> list[Item]:
+async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> list[Item]:
     """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
     successors = _successors(items)
     if not successors:
@@ -297,7 +297,7 @@ def _follow(successors: Mapping[str, Document], group: str) -> Document | None:
 
 
 async def _find_members(
-    server: Server, index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
+    server: Port, index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
 ) -> tuple[list[Key], list[Gap]]:
     """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
     fields = Fields(prefix)

@@ -28,12 +28,12 @@ from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import template_command
 from es_simhash.mapping.meta import IndexSettings, text_fields_of
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
 from es_simhash.transport.raw_json import read_json
-from es_simhash.transport.server import Server
 from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets_flow import find_write_index, prepare_targets
 
@@ -50,32 +50,30 @@ class WriteTarget:
         return self.resolved.assumed is not None or index in self.resolved.each
 
 
-async def find_write_target(server: Server, context: Context, index: str) -> WriteTarget:
+async def find_write_target(server: Port, index: str) -> WriteTarget:
     """
     Return where a write to *index* goes, after fingerprint fields were added where they can be.
     Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets_flow.prepare_targets`; one more for
     an alias over indices with different text fields. Raises also if a rollover would create an index without the
     fields.
     """
-    resolved = await resolve_index(server, context, index)
-    resolved = await prepare_targets(server, context, index, resolved)
-    settings = agree(resolved, context)
+    resolved = await resolve_index(server, index)
+    resolved = await prepare_targets(server, index, resolved)
+    settings = agree(resolved, server.context)
     if not settings.text_fields and len(resolved.each) > 1:
         own = resolved.each.get(await find_write_index(server, index, resolved.mappings))
         settings = settings if own is None else replace(settings, text_fields=own.text_fields)
     return WriteTarget(resolved, settings)
 
 
-async def check_indices(
-    server: Server, context: Context, index: str, resolved: Resolved, written: set[str]
-) -> Resolved:
+async def check_indices(server: Port, index: str, resolved: Resolved, written: set[str]) -> Resolved:
     """Return the indices behind *index* after a batch went to *written*; raise if one lacks the fields."""
     if resolved.assumed is not None or written <= resolved.mappings.keys():
         return resolved
-    now = await resolve_index(server, context, index)
+    now = await resolve_index(server, index)
     faulty = {fault.index for fault in now.faults} | set(now.unmapped)
     if wrong := sorted(written & faulty):
-        raise _unmapped(index, wrong, context.prefix)
+        raise _unmapped(index, wrong, server.prefix)
     return now
 
 

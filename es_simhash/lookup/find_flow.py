@@ -18,9 +18,10 @@ from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.rules import Asker, Rules, rules_for
 from es_simhash.lookup.search_flow import Question, Subject, search, stream
 from es_simhash.lookup.verify_flow import ask_source, meant_hits
-from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import (
     read_index_settings,
     read_settings_by_index,
@@ -38,11 +39,10 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import search_texts
-from es_simhash.transport.server import Server
 
 
 async def find(
-    server: Server, context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
 ) -> NearDups:
     """
     Return the near-duplicates of *text* by the rule, or those of *fingerprint* by bits alone, in *index*.
@@ -55,35 +55,31 @@ async def find(
 
     async def look_up(settings: IndexSettings) -> NearDups:
         asker: Asker = "fingerprint" if text is None else "text"
-        rules = await read_rules(server, context, index, settings, options, asker)
+        rules = await read_rules(server, index, settings, options, asker)
         wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
         if wanted is None:
             return nothing_for(settings, rules)
-        return await _find_judged(server, context, index, settings, options, rules, wanted, Asked(rules, text))
+        return await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
 
-    return await _with_settings(server, context, index, options, look_up)
+    return await _with_settings(server, index, options, look_up)
 
 
 async def _with_settings(
-    server: Server,
-    context: Context,
-    index: Index,
-    options: LookupOptions,
-    look_up: Callable[[IndexSettings], Awaitable[NearDups]],
+    server: Port, index: Index, options: LookupOptions, look_up: Callable[[IndexSettings], Awaitable[NearDups]]
 ) -> NearDups:
     """Return what *look_up* returns; where no index is known, the incomplete answer that the caller accepts."""
     try:
-        await read_index_settings(server, context, index)
+        await read_index_settings(server, index)
     except IncompleteSearchError as error:
         return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
-    return await with_settings(server, context, index, look_up)
+    return await with_settings(server, index, look_up)
 
 
 async def read_rules(
-    server: Server, context: Context, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
+    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
 ) -> Rules:
     """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
-    each = await read_settings_by_index(server, context, index)
+    each = await read_settings_by_index(server, index)
     return rules_for(settings, each, options, asker)
 
 
@@ -92,8 +88,7 @@ _AHEAD, _FEWEST, _MORE = 4, 100, 10
 
 
 async def _find_judged(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     settings: IndexSettings,
     options: LookupOptions,
@@ -109,14 +104,14 @@ async def _find_judged(
     most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
     while True:
         searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
-        subject = replace(await read_subject(server, context, index, settings, searched), read=read)
+        subject = replace(await read_subject(server, index, settings, searched), read=read)
         found = await search(server, Question(subject, fingerprint))
         is_all = most is None or len(found) < most + len(leave)
         others = replace(found, items=tuple(each for each in found if each.key not in leave))
         how: Any = {"rules": rules, "scheme": settings.scheme, "size": size, "read": read}
         [answer] = await judge(server, index, [others], [asked], **how)
         if read is not None and read.texts:
-            context.note_text(index, max(map(len, read.texts.values())))
+            server.context.note_text(index, max(map(len, read.texts.values())))
         if is_all or size is None or len(answer) >= size:
             return answer
         most = _MORE * (most or 0) if (most or 0) < _FEWEST * _MORE * _MORE else None
@@ -129,21 +124,15 @@ def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
 
 
 async def read_subject(
-    server: Server,
-    context: Context,
-    index: Index,
-    settings: IndexSettings,
-    options: LookupOptions,
-    *,
-    many: bool = False,
+    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
 ) -> Subject:
     """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
     stats: IndexStats | None
     if options.plan is not None:
-        stats = context.recall_stats(index) or IndexStats()
+        stats = server.context.recall_stats(index) or IndexStats()
     else:
-        stats = await index_stats(server, context, index, None if many else options.max_distance)
-    return Subject(context, index, settings, stats, options)
+        stats = await index_stats(server, index, None if many else options.max_distance)
+    return Subject(server.context, index, settings, stats, options)
 
 
 def nothing_for(settings: IndexSettings, rules: Rules) -> NearDups:
@@ -166,7 +155,7 @@ def _fingerprint(text: str, settings: IndexSettings) -> int | None:
 
 
 async def scan(
-    server: Server, context: Context, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
 ) -> AsyncGenerator[Sequence[NearDup], None]:
     """
     Yield the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory; the
@@ -181,7 +170,7 @@ async def scan(
 
     async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[NearDup], None]:
         asker: Asker = "fingerprint" if text is None else "text"
-        rules = await read_rules(server, context, index, settings, options, asker)
+        rules = await read_rules(server, index, settings, options, asker)
         wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
         if wanted is None:
             return
@@ -191,24 +180,24 @@ async def scan(
             [answer] = await judge(server, index, [found], [asked], rules=rules, scheme=settings.scheme)
             return answer
 
-        subject = await read_subject(server, context, index, settings, searching(options, rules))
+        subject = await read_subject(server, index, settings, searching(options, rules))
         async with aclosing(stream(server, Question(subject, wanted), accepted)) as parts:
             async for part in parts:
                 yield part
 
-    async with aclosing(stream_with_settings(server, context, index, look_up)) as parts:
+    async with aclosing(stream_with_settings(server, index, look_up)) as parts:
         async for part in parts:
             yield part
 
 
-async def explain(server: Server, context: Context, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
+async def explain(server: Port, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
     """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
     options = LookupOptions(max_distance=max_distance)
-    settings = await read_index_settings(server, context, check_index(index))
-    rules = await read_rules(server, context, index, settings, options, "text")
+    settings = await read_index_settings(server, check_index(index))
+    rules = await read_rules(server, index, settings, options, "text")
     distance = rules.used.max_distance
-    stats = await index_stats(server, context, index, distance)
-    return explain_plan(distance, stats=stats, limits=usable_limits(context, index, settings))
+    stats = await index_stats(server, index, distance)
+    return explain_plan(distance, stats=stats, limits=usable_limits(server.context, index, settings))
 
 
 # One id may stand in several indices, and in several shards of one.
@@ -220,7 +209,7 @@ def check_id(id: str) -> None:
     check_name("id", id, wanted="the id of a document")
 
 
-async def find_of(server: Server, context: Context, index: Index, id: str, options: LookupOptions) -> NearDups:
+async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
     """
     Return the near-duplicates of the document *id* of *index*, without the document itself.
     If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
@@ -233,25 +222,25 @@ async def find_of(server: Server, context: Context, index: Index, id: str, optio
     routing, options = options.routing, replace(options, routing=None)
 
     async def look_up(settings: IndexSettings) -> NearDups:
-        rules = await read_rules(server, context, index, settings, options, "document")
-        itself, gaps = await _read_stored(server, context, index, id, routing, rules)
+        rules = await read_rules(server, index, settings, options, "document")
+        itself, gaps = await _read_stored(server, index, id, routing, rules)
         if not itself:
             check_whole(gaps)
-        fingerprint = _fingerprint_of(itself, id, index, Fields(context.prefix).fingerprint)
+        fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
         asked = await _asked(server, rules, id, itself, index)
         accepting = replace(options, on_incomplete="return")
         keys = set(map(document_key, itself))
         how: Any = {"leave": keys}
-        found = await _find_judged(server, context, index, settings, accepting, rules, fingerprint, asked, **how)
+        found = await _find_judged(server, index, settings, accepting, rules, fingerprint, asked, **how)
         # A copy of the document that was not read may have another fingerprint.
         reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
         answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
         return check_complete(answer, options.on_incomplete)
 
-    return await _with_settings(server, context, index, options, look_up)
+    return await _with_settings(server, index, options, look_up)
 
 
-async def _asked(server: Server, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:
+async def _asked(server: Port, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:
     """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
     text = None
     if rules.source is not None:
@@ -268,7 +257,7 @@ async def _asked(server: Server, rules: Rules, id: str, itself: Hits, index: Ind
     return asked[0]
 
 
-async def read_fingerprint(server: Server, context: Context, index: Index, id: str, routing: str | None = None) -> int:
+async def read_fingerprint(server: Port, index: Index, id: str, routing: str | None = None) -> int:
     """
     Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
@@ -277,16 +266,16 @@ async def read_fingerprint(server: Server, context: Context, index: Index, id: s
     check_id(id)
     if routing is not None:
         check_name("routing", routing)
-    hits, gaps = await _read_stored(server, context, check_index(index), id, routing)
+    hits, gaps = await _read_stored(server, check_index(index), id, routing)
     check_whole(gaps)
-    return _fingerprint_of(hits, id, index, Fields(context.prefix).fingerprint)
+    return _fingerprint_of(hits, id, index, Fields(server.prefix).fingerprint)
 
 
 async def _read_stored(
-    server: Server, context: Context, index: Index, id: str, routing: str | None, rules: Rules | None = None
+    server: Port, index: Index, id: str, routing: str | None, rules: Rules | None = None
 ) -> tuple[Hits, list[Gap]]:
     """Return the documents of that id, with fingerprints and what *rules* compare, and why some may be missing."""
-    name = Fields(context.prefix).fingerprint
+    name = Fields(server.prefix).fingerprint
     names = [name, *([] if rules is None else rules.docvalue_fields)]
     body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
     if rules is not None and rules.compares_texts and rules.source is None:
@@ -339,7 +328,7 @@ STATS_FROM_DISTANCE = 2
 
 
 async def index_stats(
-    server: Server, context: Context, index: Index, max_distance: int | None = None, *, again: bool = False
+    server: Port, index: Index, max_distance: int | None = None, *, again: bool = False
 ) -> IndexStats | None:
     """
     Return the size and skew of *index*, or ``None`` if a lookup does not need them.
@@ -349,20 +338,20 @@ async def index_stats(
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
         return None
-    known = None if again else context.recall_stats(index)
+    known = None if again else server.context.recall_stats(index)
     if known is None:
         try:
-            known = await _sample(server, context, index)
+            known = await _sample(server, index)
         except Exception as error:
             if status_of(error) is None:
                 raise
             known = IndexStats()
-        context.learn_stats(index, known)
+        server.context.learn_stats(index, known)
     return known
 
 
-async def _sample(server: Server, context: Context, index: Index) -> IndexStats:
-    fields = Fields(context.prefix)
+async def _sample(server: Port, index: Index) -> IndexStats:
+    fields = Fields(server.prefix)
     body = {
         "size": SAMPLE,
         "query": {"exists": {"field": fields.fingerprint}},

@@ -20,14 +20,13 @@ from es_simhash.lookup.options import LookupOptions, LookupRequest, check_comple
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.rules import Asker, Rules
 from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Index, check_index, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing
-from es_simhash.transport.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
 
 
 async def ask_together(
-    server: Server, questions: Sequence[Question], *, patience: Patience | None = None
+    server: Port, questions: Sequence[Question], *, patience: Patience | None = None
 ) -> list[Outcome]:
     """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
     if not questions:
@@ -143,7 +142,7 @@ async def ask_together(
 
 
 async def take_answer(
-    server: Server, batch: MultiSearch, answer: Any, *, patience: Patience | None = None
+    server: Port, batch: MultiSearch, answer: Any, *, patience: Patience | None = None
 ) -> list[Outcome]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
@@ -173,17 +172,17 @@ def _may_improve(outcome: Outcome) -> bool:
     return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
 
 
-async def _send(server: Server, batch: MultiSearch) -> Any:
+async def _send(server: Port, batch: MultiSearch) -> Any:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
     subject = batch.searches[0].questions[0].subject
     try:
         call, settings = batch.call(), subject.settings
-        return await send_confirmed(server, subject.context, subject.index, call, settings=settings)
+        return await send_confirmed(server, subject.index, call, settings=settings)
     except Exception as error:  # noqa: BLE001 -- judged by _answers
         return error
 
 
-async def _answers(server: Server, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
+async def _answers(server: Port, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
     """Return for each question of *batch* the answer to its search, or the exception of the request."""
     if isinstance(answer, Exception):
         if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
@@ -203,14 +202,14 @@ async def _answers(server: Server, batch: MultiSearch, answer: Any, patience: Pa
     return [next(rest) if part is None else part for part in parts]
 
 
-async def _answers_of(server: Server, searches: Sequence[SharedSearch], patience: Patience) -> list[Any]:
+async def _answers_of(server: Port, searches: Sequence[SharedSearch], patience: Patience) -> list[Any]:
     if not searches:
         return []
     batch = MultiSearch(searches)
     return await _answers(server, batch, await _send(server, batch), patience)
 
 
-async def _read_answers(server: Server, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:
+async def _read_answers(server: Port, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:
     """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
     outcomes: list[Outcome] = []
     for question, answer in zip(questions, answers, strict=True):
@@ -223,7 +222,7 @@ async def _read_answers(server: Server, questions: Sequence[Question], answers: 
     return outcomes
 
 
-async def _read_one(server: Server, question: Question, answer: Any) -> Outcome:
+async def _read_one(server: Port, question: Question, answer: Any) -> Outcome:
     if isinstance(answer, Exception):
         return answer
     if "error" not in answer:
@@ -247,8 +246,7 @@ _T = TypeVar("_T")
 
 
 async def find_many(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
@@ -261,15 +259,14 @@ async def find_many(
     one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
-    async with aclosing(stream_many(server, context, index, texts, fingerprints, options, request)) as parts:
+    async with aclosing(stream_many(server, index, texts, fingerprints, options, request)) as parts:
         async for part in parts:
             results += part
     return results
 
 
 async def stream_many(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     texts: Iterable[str] | None,
     fingerprints: Iterable[int | None] | None,
@@ -290,7 +287,7 @@ async def stream_many(
     asker: Asker = "fingerprint" if texts is None else "text"
     given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     try:
-        await read_index_settings(server, context, index)
+        await read_index_settings(server, index)
     except IncompleteSearchError as error:
         unknown = NearDups(complete=False, reasons=error.reasons)
         yield [check_complete(unknown, options.on_incomplete) for _ in given]
@@ -305,17 +302,17 @@ async def stream_many(
                     found = [_check_fingerprint(each) for each in part]
                 else:
                     found = await server.compute(_fingerprint_each, part, settings)
-                rules = await read_rules(server, context, index, settings, options, asker)
+                rules = await read_rules(server, index, settings, options, asker)
                 searched = searching(options, rules)
                 if not rules.is_by_distance_alone:
                     searched = replace(searched, size=None)  # the nearest need not be accepted
-                subject = await read_subject(server, context, index, settings, searched, many=True)
+                subject = await read_subject(server, index, settings, searched, many=True)
                 answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
                 asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
                 answers = await _judge_each(server, index, answers, asked, settings, options, rules)
                 return _in_place(found, answers, nothing_for(settings, rules))
 
-            yield await with_settings(server, context, index, look_up)
+            yield await with_settings(server, index, look_up)
     finally:
         await memory.close(server)
 
@@ -331,9 +328,7 @@ def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
         yield part
 
 
-async def _look_up(
-    server: Server, subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups
-) -> list[Outcome]:
+async def _look_up(server: Port, subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups) -> list[Outcome]:
     """Return the outcome of each lookup: from memory where that has it, else from the server."""
     await memory.prepare(server, subject)
     known = await memory.ask(server, subject, fingerprints)
@@ -342,7 +337,7 @@ async def _look_up(
     return [known[each] if each in known else next(rest) for each in fingerprints]
 
 
-async def _ask_server(server: Server, questions: Sequence[Question]) -> list[Outcome]:
+async def _ask_server(server: Port, questions: Sequence[Question]) -> list[Outcome]:
     if not questions or not questions[0].reads_all_at_once:
         return await ask_together(server, questions)
     # One after another: the candidates of many lookups at once would fill the memory.
@@ -358,7 +353,7 @@ async def _ask_server(server: Server, questions: Sequence[Question]) -> list[Out
 
 
 async def _judge_each(
-    server: Server,
+    server: Port,
     index: Index,
     answers: Sequence[Outcome],
     texts: Sequence[Any],

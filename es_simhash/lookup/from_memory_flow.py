@@ -24,12 +24,12 @@ from es_simhash.lookup.query import check_filter
 from es_simhash.lookup.search_flow import Subject
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
-from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import Near
@@ -92,7 +92,7 @@ class Snapshot:
     def near(self, fingerprints: Sequence[int]) -> Near:
         return self._table.near(reading.as_array(fingerprints))
 
-    async def load(self, server: Server) -> None:
+    async def load(self, server: Port) -> None:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
         resident = None if self._request.memory_file is None else await self._load_file(server)
         started = self._subject.context.clock()
@@ -110,7 +110,7 @@ class Snapshot:
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
         since = self._subject.context.clock() - started
-        await confirm(server, self._subject.context, self._index, settings=self._subject.settings, after_seconds=since)
+        await confirm(server, self._index, settings=self._subject.settings, after_seconds=since)
         documents = await self._count(server, self._view)
         reading.check_fits(documents, self._max_distance, self._request.most_bytes)
         if resident is None:
@@ -120,7 +120,7 @@ class Snapshot:
             self._table = resident.table
             await self._read(server, self._view, [Span()], await resident.unread_query(server))
 
-    async def _load_file(self, server: Server) -> reading.Resident:
+    async def _load_file(self, server: Port) -> reading.Resident:
         """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
         settings, most = self._subject.settings, self._max_distance
         resident = reading.Resident(
@@ -135,7 +135,7 @@ class Snapshot:
         await resident.save(server)
         return resident
 
-    async def _count(self, server: Server, view: View) -> int:
+    async def _count(self, server: Port, view: View) -> int:
         """Return how many documents have a fingerprint; refuse those that have only block terms."""
         name = self._fields.fingerprint
         answer = await self._search(server, view, self._body({"exists": {"field": name}}, track_total_hits=True))
@@ -152,7 +152,7 @@ class Snapshot:
         return {"track_total_hits": False, **body, **more}
 
     async def _read(
-        self, server: Server, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None
+        self, server: Port, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None
     ) -> None:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
         name = self._fields.fingerprint
@@ -187,7 +187,7 @@ class Snapshot:
         # The smallest come first, so that all of the range up to the last one are there.
         return reading.Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
 
-    async def hits(self, server: Server, body: Mapping[str, Any]) -> Hits | None:
+    async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
         if self._view is None:
             raise ResidentError("view")
@@ -199,12 +199,12 @@ class Snapshot:
                 return hits if len(hits) < size else None
             self._view.largest_page = max(1, size // 2)
 
-    async def keep(self, server: Server) -> None:
+    async def keep(self, server: Port) -> None:
         """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
         if self._view is not None and self._subject.context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
             await self._search(server, self._view, self._body({"match_none": {}}))
 
-    async def _search(self, server: Server, view: View, body: Mapping[str, Any]) -> Any:
+    async def _search(self, server: Port, view: View, body: Mapping[str, Any]) -> Any:
         """Return the whole answer to *body*; ``None`` if the server gives no page of that size."""
 
         async def send() -> Any:
@@ -234,7 +234,7 @@ class Snapshot:
             raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
         return answer
 
-    async def close(self, server: Server) -> None:
+    async def close(self, server: Port) -> None:
         """Give the point in time back."""
         view, self._view = self._view, None
         if view is not None:
@@ -259,7 +259,7 @@ class MemoryLookups:
     def is_loaded(self) -> bool:
         return self._snapshot is not None
 
-    async def prepare(self, server: Server, subject: Subject) -> None:
+    async def prepare(self, server: Port, subject: Subject) -> None:
         """
         Read the fingerprints of *subject* if that pays now, or if the caller demands it.
         If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
@@ -280,7 +280,7 @@ class MemoryLookups:
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
-    async def _load(self, server: Server, subject: Subject, *, is_last: bool = False) -> None:
+    async def _load(self, server: Port, subject: Subject, *, is_last: bool = False) -> None:
         snapshot = Snapshot(subject, self._request)
         try:
             await snapshot.load(server)
@@ -303,7 +303,7 @@ class MemoryLookups:
         logger.info("lookups in %s: the server is asked about every text: %s", subject.index, error)
         self._is_wanted = False
 
-    async def ask(self, server: Server, subject: Subject, fingerprints: Sequence[int]) -> dict[int, NearDups]:
+    async def ask(self, server: Port, subject: Subject, fingerprints: Sequence[int]) -> dict[int, NearDups]:
         """Return the answers for *fingerprints*, without those that the server must be asked for."""
         self._asked += len(fingerprints)
         for is_last in (False, True):
@@ -320,7 +320,7 @@ class MemoryLookups:
                     self._give_up(subject, error)
         return {}
 
-    async def close(self, server: Server) -> None:
+    async def close(self, server: Port) -> None:
         """Give back what the server keeps."""
         snapshot, self._snapshot, self._nothing = self._snapshot, None, None
         if snapshot is not None:
@@ -334,7 +334,7 @@ def _nothing_for(subject: Subject) -> NearDups:
 
 
 async def _answers(
-    server: Server, snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]
+    server: Port, snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]
 ) -> dict[int, NearDups]:
     near: Near = await server.compute(snapshot.near, fingerprints)
     await snapshot.keep(server)

@@ -17,10 +17,10 @@ from es_simhash.lookup.content import Content, compare_contents, prepare_togethe
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import FETCH, NoText, ask_source, fetch_hits
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import PRESETS, Score, TextMeasure
 from es_simhash.transport.protocol import Index, Key, document_key
-from es_simhash.transport.server import Server
 
 # Texts beyond these characters are not tried with other presets.
 _TRIED = 20_000
@@ -67,7 +67,7 @@ class Read:
         if text is not None:
             self.texts[key] = text
 
-    async def fetch(self, server: Server, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
+    async def fetch(self, server: Port, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
         """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
         keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
         by_source = self.rules.source is not None
@@ -114,7 +114,7 @@ class _Case:
 
 
 async def judge(
-    server: Server,
+    server: Port,
     index: Index,
     found: Sequence[NearDups],
     asked: Sequence[Asked],

@@ -13,11 +13,11 @@ from es_simhash.lookup.options import CUT, LookupRequest, ResidentError, Residen
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps, refusal_text
 from es_simhash.transport.protocol import Call, Compute, Index, index_key, local_names
 from es_simhash.transport.retry_flow import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
-from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +115,7 @@ def check_memory(table: FingerprintTable, most_bytes: int) -> None:
 
 
 async def read_ranges(
-    server: Server,
+    server: Port,
     ranges: Iterable[_Range],
     *,
     calls: Callable[[Sequence[_Range]], Sequence[Call]],
@@ -198,7 +198,7 @@ class Resident:
     def near_among(self, fingerprints: Sequence[int], others: NDArray[np.uint64]) -> Near:
         return self.table.near_among(as_array(fingerprints), others)
 
-    async def load(self, server: Server) -> None:
+    async def load(self, server: Port) -> None:
         """Read all fingerprints; raise ResidentError if that is not possible."""
         if local_names(self._index) != index_key(self._index).split(","):
             raise ResidentError("remote")
@@ -210,7 +210,7 @@ class Resident:
         if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
             raise ResidentError("numbers", f"none of {documents:,} documents was shown")
 
-    async def _count(self, server: Server, names: AbstractSet[str]) -> int:
+    async def _count(self, server: Port, names: AbstractSet[str]) -> int:
         """Return how many documents of these indices have a fingerprint, whatever the filter of an alias shows."""
         counted = {"documents": {"value_count": {"field": self._fields.fingerprint}}}
         lines = [{"index": sorted(names)}, {"size": 0, "track_total_hits": False, "aggs": counted}]
@@ -229,7 +229,7 @@ class Resident:
             raise ResidentError("answer")
         return int(found["documents"]["value"])
 
-    async def _read_file(self, server: Server, documents: int, positions: Mapping[Shard, Position]) -> None:
+    async def _read_file(self, server: Port, documents: int, positions: Mapping[Shard, Position]) -> None:
         """Begin with the fingerprints of the file, unless it is of other shards, or too many of it are gone."""
         kept: Kept | None = None if self._file is None else await server.compute(self._file.read)
         if self._file is None or kept is None:
@@ -248,7 +248,7 @@ class Resident:
         check_memory(self.table, self._memory_bytes)
         self._kept, self._saved = known, (len(kept.fingerprints), dict(kept.certain))
 
-    async def unread_query(self, server: Server) -> dict[str, Any]:
+    async def unread_query(self, server: Port) -> dict[str, Any]:
         """
         Return the query of what the table may lack of a view that was opened after it was read.
         ResidentError is raised if a shard is another one by now.
@@ -263,7 +263,7 @@ class Resident:
             clauses.append({"bool": {"filter": [{"term": {"_index": name}}, {"range": {"_seq_no": {"gt": last}}}]}})
         return {"bool": {"should": clauses, "minimum_should_match": 1}}
 
-    async def save(self, server: Server) -> None:
+    async def save(self, server: Port) -> None:
         """Write the fingerprints into the file, if there is one and it has others, with how far each shard was read."""
         if self._file is None:
             return
@@ -275,7 +275,7 @@ class Resident:
     def _write(self, file: MemoryFile, certain: Mapping[Shard, int]) -> None:
         file.write(Kept(self.table.ordered(), certain))
 
-    async def catch_up(self, server: Server, *, documents: int) -> None:
+    async def catch_up(self, server: Port, *, documents: int) -> None:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
         self._written = None
         await self._take_positions(server)
@@ -295,7 +295,7 @@ class Resident:
         if self._written is not None:
             self._written.update(written)
 
-    async def read_news(self, server: Server) -> NDArray[np.uint64]:
+    async def read_news(self, server: Port) -> NDArray[np.uint64]:
         """
         Read what others wrote, and return the fingerprints shown; nothing of the caller is being written meanwhile.
         A lookup of known fingerprints that was answered before lacks no document but those of these fingerprints: one
@@ -354,7 +354,7 @@ class Resident:
                 found.append(Range(shard, firsts[-1]))
         return found
 
-    async def _take_positions(self, server: Server) -> None:
+    async def _take_positions(self, server: Port) -> None:
         """Note where each shard is; begin with shards that are new, and forget those that are gone."""
         positions = await self._positions_now(server)
         for shard in [each for each in self._readings if each not in positions]:
@@ -364,7 +364,7 @@ class Resident:
                 self._readings[shard] = ShardReading(position, self._kept.get(shard, NOTHING))
             self._readings[shard].note(position)
 
-    async def _positions_now(self, server: Server) -> dict[Shard, Position]:
+    async def _positions_now(self, server: Port) -> dict[Shard, Position]:
         try:
             return await self._positions.read(server)
         except PositionsError as error:
@@ -372,7 +372,7 @@ class Resident:
         except Exception as error:
             raise as_fault(error, "statistics") from error
 
-    async def _read(self, server: Server, ranges: Iterable[Range]) -> NDArray[np.uint64]:
+    async def _read(self, server: Port, ranges: Iterable[Range]) -> NDArray[np.uint64]:
         """Search *ranges*, a few in each request; return the fingerprints shown."""
         pages = await read_ranges(
             server, ranges, calls=lambda some: [Call("msearch", {"body": self._lines(some)})], take=self._take

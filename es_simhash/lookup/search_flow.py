@@ -39,6 +39,7 @@ from es_simhash.lookup.verify_flow import FETCH
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended, is_window_refused
 from es_simhash.transport.pages_flow import (
@@ -52,7 +53,6 @@ from es_simhash.transport.pages_flow import (
     viewing,
 )
 from es_simhash.transport.protocol import Call, Index, document_key, status_of
-from es_simhash.transport.server import Server
 
 # Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
 _TEXTS, _CHARACTERS = 300, 4_000_000
@@ -283,7 +283,7 @@ class Collector:
         return check_complete(answer, subject.options.on_incomplete)
 
 
-async def _skim(server: Server, view: View, question: Question, collector: Collector) -> bool:
+async def _skim(server: Port, view: View, question: Question, collector: Collector) -> bool:
     """
     Collect, in one *view* of the index, the same as reading all candidates whole; return whether that was possible.
     *collector* receives what was found only at the end, because a view may turn out not to be readable.
@@ -393,7 +393,7 @@ class Skim:
         return (value ^ self._question.fingerprint).bit_count()
 
 
-async def search(server: Server, question: Question) -> NearDups:
+async def search(server: Port, question: Question) -> NearDups:
     """Return the near-duplicates, from one page or from all; after a refusal another plan or page is tried."""
     subject = question.subject
     may_read_all = True
@@ -403,7 +403,7 @@ async def search(server: Server, question: Question) -> NearDups:
             if reads_all:
                 return await _read_all(server, question)
             call = Call("search", {"index": subject.index, "body": question.body(), **subject.routing})
-            answer = await send_confirmed(server, subject.context, subject.index, call, settings=subject.settings)
+            answer = await send_confirmed(server, subject.index, call, settings=subject.settings)
         except Exception as error:
             if reads_all and status_of(error) == 403:
                 may_read_all = False  # a user who may search but not open a view gets an answer if one page holds it
@@ -413,7 +413,7 @@ async def search(server: Server, question: Question) -> NearDups:
             return await read_answer(server, question, answer)
 
 
-async def read_answer(server: Server, question: Question, answer: Mapping[str, Any]) -> NearDups:
+async def read_answer(server: Port, question: Question, answer: Mapping[str, Any]) -> NearDups:
     """Return the near-duplicates, given the *answer* to the first search; read more pages if it has not all of them."""
     gaps = find_gaps(answer)
     if gaps and question.adapt(gaps):
@@ -428,13 +428,13 @@ async def read_answer(server: Server, question: Question, answer: Mapping[str, A
     return collector.result(gaps)
 
 
-async def _read_all(server: Server, question: Question) -> NearDups:
+async def _read_all(server: Port, question: Question) -> NearDups:
     subject = question.subject
     is_again = False
     while True:
         collector, confirm_once = (
             Collector(question),
-            confirming(server, subject.context, subject.index, subject.settings),
+            confirming(server, subject.index, subject.settings),
         )
         try:
             gaps = await _read_candidates(server, question, collector)
@@ -451,7 +451,7 @@ async def _read_all(server: Server, question: Question) -> NearDups:
                 return collector.result(gaps)
 
 
-async def _read_candidates(server: Server, question: Question, collector: Collector) -> list[Gap]:
+async def _read_candidates(server: Port, question: Question, collector: Collector) -> list[Gap]:
     """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     options = question.subject.options
     is_cheaper_skimmed = question.reads_all_at_once and question.expected <= options.sizes.ranked_from
@@ -478,7 +478,7 @@ async def _read_candidates(server: Server, question: Question, collector: Collec
     return reading.gaps
 
 
-async def _read_skimmed(server: Server, question: Question, collector: Collector) -> list[Gap]:
+async def _read_skimmed(server: Port, question: Question, collector: Collector) -> list[Gap]:
     """Read fingerprints first, and whole only what is near; without a usable view everything, by a scroll."""
     subject, page = question.subject, question.subject.options.sizes.next_page
     async with viewing(server, subject.index, KEEP_ALIVE_SECONDS, subject.routing) as view:
@@ -500,13 +500,13 @@ async def _read_skimmed(server: Server, question: Question, collector: Collector
 
 
 async def stream(
-    server: Server, question: Question, judge: Callable[[NearDups], Awaitable[NearDups]]
+    server: Port, question: Question, judge: Callable[[NearDups], Awaitable[NearDups]]
 ) -> AsyncGenerator[Sequence[NearDup], None]:
     """Yield near-duplicates as their pages are read and *judge* has accepted them, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options
-    confirm_once = confirming(server, subject.context, subject.index, subject.settings)
+    confirm_once = confirming(server, subject.index, subject.settings)
     while True:
         reading = Reading(server, subject.index, question.body(), page=options.sizes.next_page, routing=options.routing)
         try:

@@ -10,11 +10,11 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTyp
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.options import TextSource
 from es_simhash.mapping.fields import read_hit
+from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 from es_simhash.transport.retry_flow import search_texts
-from es_simhash.transport.server import Server
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500
@@ -26,7 +26,7 @@ def meant_hits(hits: Hits, routing: str | None) -> Hits:
 
 
 async def fetch_hits(
-    server: Server,
+    server: Port,
     index: Index,
     wanted: Sequence[Key],
     take: Callable[[Mapping[str, Any]], None],
@@ -84,7 +84,7 @@ def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, v
     return body
 
 
-async def _search(server: Server, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> dict[str, Any]:
+async def _search(server: Port, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> dict[str, Any]:
     if text_fields:
         return await search_texts(server, index, body, text_fields)
     answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})
@@ -152,7 +152,7 @@ def ask_source(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
 
 
 async def fetch_texts(
-    server: Server,
+    server: Port,
     index: Index,
     wanted: Sequence[Key],
     fields: Sequence[str],

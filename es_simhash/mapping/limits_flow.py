@@ -14,12 +14,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.mapping.context import DEFAULT_MAX_TERMS
+from es_simhash.mapping.context import DEFAULT_MAX_TERMS, Context
+from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import find_gaps, refusal_text, sentences
 from es_simhash.transport.pages_flow import Scroll
 from es_simhash.transport.protocol import Call, Compute, error_text, index_key, status_of
 from es_simhash.transport.retry_flow import attempt
-from es_simhash.transport.server import Answer, Server, ServerAround
+from es_simhash.transport.server import Answer, Server
 
 _ALLOWED = {
     "terms": re.compile(r"number of terms \[\d+\].{0,80}maximum of \[(\d+)\]"),
@@ -105,15 +106,15 @@ class ServerLimits:
         return {"constant_score": {"filter": {"bool": {"should": should}}, **common}}
 
 
-class WithinLimits(ServerAround):
+class WithinLimits(Port):
     """
     A port whose searches are cut to what servers allow; *limits* learn, and serve later operations.
     Cost: nothing if no search is refused. Else one refused search for each limit, and a scroll for more hits than a
     page.
     """
 
-    def __init__(self, inner: Server, limits: ServerLimits) -> None:
-        super().__init__(inner)
+    def __init__(self, inner: Server, context: Context, limits: ServerLimits) -> None:
+        super().__init__(inner, context)
         self._limits = limits
 
     async def send(self, call: Call) -> Answer:

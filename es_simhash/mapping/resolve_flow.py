@@ -37,6 +37,7 @@ from es_simhash.mapping.meta import (
     read_settings,
     recorded_prefixes,
 )
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import (
     Call,
     Index,
@@ -47,37 +48,37 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import attempt, unless_refused
-from es_simhash.transport.server import Answer, Server
+from es_simhash.transport.server import Answer
 
 
-async def read_index_settings(server: Server, context: Context, index: Index) -> IndexSettings:
+async def read_index_settings(server: Port, index: Index) -> IndexSettings:
     """
     Return the settings on which all indices behind *index* agree; lookups use these.
     Costs one request (get mapping) unless the answer is remembered. Indices without the fields are left out; the others
     must agree on the scheme. A caller that may not read mappings, or searches other clusters, passes the scheme, and it
     is used unchecked. NoIndexError is raised if a pattern matches no index.
     """
-    agreed, _ = await _read_settings(server, context, index)
+    agreed, _ = await _read_settings(server, index)
     return agreed
 
 
-async def read_settings_by_index(server: Server, context: Context, index: Index) -> Mapping[str, IndexSettings]:
+async def read_settings_by_index(server: Port, index: Index) -> Mapping[str, IndexSettings]:
     """
     Return the settings of each concrete index behind *index* that has the fields; empty if no mapping may be read.
     Costs and raises as :func:`read_index_settings`.
     """
-    _, resolved = await _read_settings(server, context, index)
+    _, resolved = await _read_settings(server, index)
     return resolved.each
 
 
-async def _read_settings(server: Server, context: Context, index: Index) -> tuple[IndexSettings, Resolved]:
-    known = context.recall(check_index(index))
+async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
+    known = server.context.recall(check_index(index))
     if known is None:
-        resolved = await resolve_index(server, context, index)
-        known = agree(resolved, context), resolved
-        if _check_remote(context, index, known[0]):
+        resolved = await resolve_index(server, index)
+        known = agree(resolved, server.context), resolved
+        if _check_remote(server.context, index, known[0]):
             known = known[0], replace(resolved, marker=None)
-        context.learn(index, *known)
+        server.context.learn(index, *known)
     return known
 
 
@@ -98,10 +99,10 @@ def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bo
     return True
 
 
-async def resolve_index(server: Server, context: Context, index: Index) -> Resolved:
+async def resolve_index(server: Port, index: Index) -> Resolved:
     """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
     local = local_names(index)
-    assumed = context.assumed_settings()
+    assumed = server.context.assumed_settings()
     if not local:
         if assumed is None:
             raise InvalidInputError(
@@ -120,7 +121,7 @@ async def resolve_index(server: Server, context: Context, index: Index) -> Resol
         return Resolved(assumed=assumed)
     if not answer:
         raise no_index(index)
-    return judge_mappings(answer, context)
+    return judge_mappings(answer, server.context)
 
 
 def no_index(index: Index) -> NoIndexError:
@@ -129,7 +130,7 @@ def no_index(index: Index) -> NoIndexError:
     return NoIndexError(f"{reason}: check the name", reasons=(reason,))
 
 
-async def narrowed(server: Server, index: Index) -> list[str]:
+async def narrowed(server: Port, index: Index) -> list[str]:
     """
     Return the concrete indices of which *index* may show only a part, by alias filter or routing.
     A search by the name of such an index sees more than is meant. Costs one request; empty if aliases may not be read.
@@ -265,48 +266,41 @@ class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
     """An index is not the one whose settings were read before."""
 
 
-async def with_settings(
-    server: Server, context: Context, index: Index, work: Callable[[IndexSettings], Awaitable[_T]]
-) -> _T:
+async def with_settings(server: Port, index: Index, work: Callable[[IndexSettings], Awaitable[_T]]) -> _T:
     """Return what *work* returns with the settings of *index*; repeat it if they turn out to have changed."""
     for _ in range(ATTEMPTS):
-        settings = await read_index_settings(server, context, index)
+        settings = await read_index_settings(server, index)
         try:
             return await work(settings)
         except SettingsChanged:
-            context.unlearn(index, settings)
+            server.context.unlearn(index, settings)
     raise _always_changing(index)
 
 
 async def stream_with_settings(
-    server: Server,
-    context: Context,
-    index: Index,
-    work: Callable[[IndexSettings], AsyncGenerator[_T, None]],
+    server: Port, index: Index, work: Callable[[IndexSettings], AsyncGenerator[_T, None]]
 ) -> AsyncGenerator[_T, None]:
     """Yield what *work* yields with the settings of *index*; begin anew if they turn out to have changed."""
     for _ in range(ATTEMPTS):
-        settings = await read_index_settings(server, context, index)
+        settings = await read_index_settings(server, index)
         try:
             async with aclosing(work(settings)) as parts:
                 async for part in parts:
                     yield part
         except SettingsChanged:
-            context.unlearn(index, settings)
+            server.context.unlearn(index, settings)
         else:
             return
     raise _always_changing(index)
 
 
-async def while_unchanged(
-    server: Server, context: Context, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]
-) -> _T:
+async def while_unchanged(server: Port, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]) -> _T:
     """Return what *work* returns; repeat it if settings other than the scheme changed or were unreadable."""
     for _ in range(ATTEMPTS):
         try:
             return await work()
         except SettingsChanged:
-            await check_unchanged(server, context, index, settings)
+            await check_unchanged(server, index, settings)
     raise _always_changing(index)
 
 
@@ -315,31 +309,29 @@ def _always_changing(index: Index) -> IncompleteSearchError:
     return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
-async def send_confirmed(
-    server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings
-) -> Answer:
+async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
     """
     Return the answer to *call*, a search or multi-search of *index*; raise SettingsChanged if *settings* have changed.
     Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
     """
-    resolved = _known(context, index, settings)
+    resolved = _known(server.context, index, settings)
     if resolved is None or resolved.marker is None:
-        return await _send_beside(server, context, index, call, settings=settings)
-    asked = context.clock()
+        return await _send_beside(server, index, call, settings=settings)
+    asked = server.context.clock()
     answer = await attempt(server.send(_marked(call, resolved.marker)))
     refusal = error_text(answer) if isinstance(answer, Exception) else _refusal(answer)
-    if is_marker_refused(refusal, resolved.marker, prefix=context.prefix):
-        await confirm(server, context, index, settings=settings, after_seconds=0.0)
+    if is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
+        await confirm(server, index, settings=settings, after_seconds=0.0)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
-        context.distrust_marker(index, resolved)
-        return await _send_beside(server, context, index, call, settings=settings)
+        server.context.distrust_marker(index, resolved)
+        return await _send_beside(server, index, call, settings=settings)
     if isinstance(answer, Exception):
         raise answer
     if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
         # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
-        await confirm(server, context, index, settings=settings)
+        await confirm(server, index, settings=settings)
     elif not refusal:
-        context.confirm(index, resolved, at=asked)
+        server.context.confirm(index, resolved, at=asked)
     return answer
 
 
@@ -362,57 +354,53 @@ def _refusal(answer: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-async def _send_beside(
-    server: Server, context: Context, index: Index, call: Call, *, settings: IndexSettings
-) -> Answer:
+async def _send_beside(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
     """Return the answer to *call*; read the mapping at the same time if that is due."""
-    question, asked = _question(context, index, settings, TRUSTED_SECONDS), context.clock()
+    question, asked = _question(server.context, index, settings, TRUSTED_SECONDS), server.context.clock()
     if question is None:
         answer = await server.send(call)
     else:
         answer, mappings = await server.together([call, question], concurrency=2)
-        _judge(context, index, mappings, settings=settings, asked=asked)
+        _judge(server.context, index, mappings, settings=settings, asked=asked)
         if isinstance(answer, BaseException):
             raise answer
-    if context.seconds_since_confirmed(index) >= SLOW_SECONDS:
+    if server.context.seconds_since_confirmed(index) >= SLOW_SECONDS:
         # The client may have sent the search again, long after the mapping was read.
-        await confirm(server, context, index, settings=settings)
+        await confirm(server, index, settings=settings)
     return answer
 
 
 async def confirm(
-    server: Server, context: Context, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
+    server: Port, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
 ) -> None:
     """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
-    question, asked = _question(context, index, settings, after_seconds), context.clock()
+    question, asked = _question(server.context, index, settings, after_seconds), server.context.clock()
     if question is not None:
-        _judge(context, index, await attempt(server.send(question)), settings=settings, asked=asked)
+        _judge(server.context, index, await attempt(server.send(question)), settings=settings, asked=asked)
 
 
-def confirming(
-    server: Server, context: Context, index: Index, settings: IndexSettings
-) -> Callable[[], Awaitable[None]]:
+def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[[], Awaitable[None]]:
     """
     Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
     The view must be opened after this call; what it shows stays as it was then.
     """
-    started = [context.clock()]
+    started = [server.context.clock()]
 
     async def confirm_once() -> None:
         if started:
-            since = context.clock() - started[0]
-            await confirm(server, context, index, settings=settings, after_seconds=since)
+            since = server.context.clock() - started[0]
+            await confirm(server, index, settings=settings, after_seconds=since)
             started.clear()
 
     return confirm_once
 
 
-async def check_unchanged(server: Server, context: Context, index: Index, settings: IndexSettings) -> None:
+async def check_unchanged(server: Port, index: Index, settings: IndexSettings) -> None:
     """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
-    if context.recall(index) is None:
-        fresh = await read_index_settings(server, context, index)
+    if server.context.recall(index) is None:
+        fresh = await read_index_settings(server, index)
     else:
-        fresh = await read_present_settings(server, context, index)
+        fresh = await read_present_settings(server, index)
     if fresh.scheme != settings.scheme:
         raise SchemeMismatchError(
             f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
@@ -422,14 +410,14 @@ async def check_unchanged(server: Server, context: Context, index: Index, settin
         )
 
 
-async def read_present_settings(server: Server, context: Context, index: Index) -> IndexSettings:
+async def read_present_settings(server: Port, index: Index) -> IndexSettings:
     """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
 
     async def confirmed(settings: IndexSettings) -> IndexSettings:
-        await confirm(server, context, index, settings=settings)
+        await confirm(server, index, settings=settings)
         return settings
 
-    return await with_settings(server, context, index, confirmed)
+    return await with_settings(server, index, confirmed)
 
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute, Index, check_index, local_names
 from es_simhash.transport.retry_flow import retry, unless_refused
-from es_simhash.transport.server import Answer, Server, ServerAround
+from es_simhash.transport.server import Answer
 
 NOTHING = -1
 
@@ -142,7 +143,7 @@ class Positions:
         self._index = index
         self._shards_of: dict[str, int] = {}  # by uuid
 
-    async def read(self, server: Server) -> dict[Shard, Position]:
+    async def read(self, server: Port) -> dict[Shard, Position]:
         """Return the position of every shard of every index; raise PositionsError if a shard has none."""
         reading = partial(server.index_stats, index=self._index, metric="docs", level="shards", filter_path=_STATS)
         answer = await retry(server, reading)
@@ -152,7 +153,7 @@ class Positions:
         await self._check(server, positions)
         return positions
 
-    async def _check(self, server: Server, positions: Mapping[Shard, Position]) -> None:
+    async def _check(self, server: Port, positions: Mapping[Shard, Position]) -> None:
         """Raise an error unless *positions* has every shard of every index."""
         numbers: dict[str, set[int]] = {}
         for each in positions:
@@ -170,7 +171,7 @@ _SEARCHES = ("open_point_in_time", "search")
 _PRIMARY = "_primary"
 
 
-class ReadingPrimaries(ServerAround):
+class ReadingPrimaries(Port):
     """A port whose searches read primary shards; such ports may nest."""
 
     async def send(self, call: Call) -> Answer:
@@ -181,15 +182,15 @@ class ReadingPrimaries(ServerAround):
         return await self._inner.together(asked, concurrency=concurrency)
 
 
-async def reading_primaries(server: Server, index: Index) -> Server:
+async def reading_primaries(server: Port, index: Index) -> Port:
     """
     Return a port whose searches see what was just written: they read primaries if replicas of *index* may lag behind.
     Cost: one request, for the settings of the index.
     """
-    return ReadingPrimaries(server) if await _may_lag(server, check_index(index)) else server
+    return ReadingPrimaries(server, server.context) if await _may_lag(server, check_index(index)) else server
 
 
-async def _may_lag(server: Server, index: Index) -> bool:
+async def _may_lag(server: Port, index: Index) -> bool:
     """Return whether a refresh of *index* may not reach its replicas."""
     names = local_names(index)
     if not names:

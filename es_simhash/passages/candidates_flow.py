@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
 from es_simhash.transport.answers import find_gaps, is_source_refused, is_window_refused
@@ -20,7 +21,7 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry_flow import search_texts, text_body
-from es_simhash.transport.server import Answer, Server
+from es_simhash.transport.server import Answer
 
 if TYPE_CHECKING:
     from es_simhash.passages.compare import Pieces
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Query: TypeAlias = dict[str, Any]
 
 
-async def read_candidates(server: Server, lookup: Lookup) -> Pages:
+async def read_candidates(server: Port, lookup: Lookup) -> Pages:
     """
     Yield all candidates, page by page, some twice; note in *lookup* why some may be missing.
     Documents with common terms alone are left out and counted if they are too many, but not of a stream.
@@ -48,7 +49,7 @@ async def read_candidates(server: Server, lookup: Lookup) -> Pages:
                 yield hits
 
 
-async def _read_part(server: Server, lookup: Lookup, terms: Sequence[str]) -> Pages:
+async def _read_part(server: Port, lookup: Lookup, terms: Sequence[str]) -> Pages:
     most = lookup.options.sizes.common
     query = _terms_query(lookup, terms)
     number, hits = await _read_first(server, lookup, query)
@@ -73,7 +74,7 @@ async def _read_part(server: Server, lookup: Lookup, terms: Sequence[str]) -> Pa
             yield hits
 
 
-async def _read_by_text(server: Server, lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Pages:
+async def _read_by_text(server: Port, lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Pages:
     """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
     prefix = lookup.context.prefix
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
@@ -88,7 +89,7 @@ async def _read_by_text(server: Server, lookup: Lookup, pieces: Pieces, terms: S
                 yield hits
 
 
-async def _read_first(server: Server, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
+async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
     """Return how many candidates are to be read page by page, if that is known: 0 if the hits beside it are all."""
     answer = await _first_page(server, lookup, query)
     if answer is None:
@@ -101,12 +102,12 @@ async def _read_first(server: Server, lookup: Lookup, query: Query) -> tuple[int
     return 0, hits
 
 
-async def _first_page(server: Server, lookup: Lookup, query: Query) -> Mapping[str, Any] | None:
+async def _first_page(server: Port, lookup: Lookup, query: Query) -> Mapping[str, Any] | None:
     """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
     async def send(call: Call) -> Answer:
-        return await send_confirmed(server, lookup.context, lookup.index, call, settings=lookup.settings)
+        return await send_confirmed(server, lookup.index, call, settings=lookup.settings)
 
     routing = lookup.options.routing
     try:
@@ -118,11 +119,11 @@ async def _first_page(server: Server, lookup: Lookup, query: Query) -> Mapping[s
     return None if is_window_refused(find_gaps(answer)) else answer
 
 
-async def _read_all(server: Server, lookup: Lookup, query: Query) -> Pages:
+async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:
     """Read all pages; nothing is compared before the settings were confirmed since the view was opened."""
     body = text_body({"query": query}, lookup.fields)
     for wanted in (body, {**body, "_source": True}):
-        confirm_once = confirming(server, lookup.context, lookup.index, lookup.settings)
+        confirm_once = confirming(server, lookup.index, lookup.settings)
         sizes, routing = lookup.options.sizes, lookup.options.routing
         reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
         try:
@@ -141,7 +142,7 @@ async def _read_all(server: Server, lookup: Lookup, query: Query) -> Pages:
     lookup.note(reading.gaps)
 
 
-async def _split(server: Server, lookup: Lookup, terms: Sequence[str]) -> tuple[list[str], list[str]]:
+async def _split(server: Port, lookup: Lookup, terms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the rare and the common ones of *terms*; where shards do not answer, what others say decides."""
     sizes, prefix = lookup.options.sizes, lookup.context.prefix
     rare: list[str] = []

@@ -14,9 +14,9 @@ from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.find_flow import COPIES, check_id
 from es_simhash.lookup.verify_flow import meant_hits
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_settings_by_index, stream_with_settings, with_settings
 from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlap, Overlaps
@@ -25,20 +25,19 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Index, check_index, document_key, index_key
 from es_simhash.transport.retry_flow import refresh, search_texts
-from es_simhash.transport.server import Server
 
 
-async def find(server: Server, context: Context, index: Index, text: str, options: PassageOptions) -> Overlaps:
+async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
     """
     Return the documents of *index* that share passages with *text*.
     Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if there
     are more.
     """
     _check_text(text)
-    return await _look_up(server, context, index, options, lambda lookup: _with_text(server, lookup, text))
+    return await _look_up(server, index, options, lambda lookup: _with_text(server, lookup, text))
 
 
-async def find_of(server: Server, context: Context, index: Index, id: str, options: PassageOptions) -> Overlaps:
+async def find_of(server: Port, index: Index, id: str, options: PassageOptions) -> Overlaps:
     """
     Return the documents that share passages with the document *id* of *index*, without itself.
     The routing value says which document is meant, and restricts nothing. If several documents of that *id* have
@@ -46,29 +45,27 @@ async def find_of(server: Server, context: Context, index: Index, id: str, optio
     """
     check_id(id)
     everywhere = replace(options, routing=None)
-    return await _look_up(
-        server, context, index, everywhere, lambda each: _with_document(server, each, id, options.routing)
-    )
+    return await _look_up(server, index, everywhere, lambda each: _with_document(server, each, id, options.routing))
 
 
 async def find_many(
-    server: Server, context: Context, index: Index, texts: Iterable[str], options: PassageOptions
+    server: Port, index: Index, texts: Iterable[str], options: PassageOptions
 ) -> list[Overlaps | Exception]:
     """Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup."""
     check_index(index)
     each = check_items("texts", texts, of="strings")
-    await read_settings_by_index(server, context, index)  # what is wrong with all lookups is no answer to one
+    await read_settings_by_index(server, index)  # what is wrong with all lookups is no answer to one
     found: list[Overlaps | Exception] = []
     for text in each:
         try:
-            found.append(await find(server, context, index, text, options))
+            found.append(await find(server, index, text, options))
         except Exception as error:  # noqa: BLE001 -- stands in its place
             found.append(error)
     return found
 
 
 async def stream(
-    server: Server, context: Context, index: Index, text: str, options: PassageOptions
+    server: Port, index: Index, text: str, options: PassageOptions
 ) -> AsyncGenerator[Sequence[Overlap], None]:
     """
     Yield all documents that share passages with *text*, as their pages are read, in no order.
@@ -78,7 +75,7 @@ async def stream(
     check_index(index)
 
     async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[Overlap], None]:
-        lookup = await _prepare(server, context, index, settings, options, is_stream=True)
+        lookup = await _prepare(server, index, settings, options, is_stream=True)
         lookup.text = text
         async with aclosing(read_candidates(server, lookup)) as pages:
             async for hits in pages:
@@ -86,48 +83,38 @@ async def stream(
                 yield lookup.take_found()
         lookup.result()
 
-    async with aclosing(stream_with_settings(server, context, index, look_up)) as parts:
+    async with aclosing(stream_with_settings(server, index, look_up)) as parts:
         async for part in parts:
             yield part
 
 
 async def _look_up(
-    server: Server,
-    context: Context,
-    index: Index,
-    options: PassageOptions,
-    work: Callable[[Lookup], Awaitable[Overlaps]],
+    server: Port, index: Index, options: PassageOptions, work: Callable[[Lookup], Awaitable[Overlaps]]
 ) -> Overlaps:
     check_index(index)
 
     async def look_up(settings: IndexSettings) -> Overlaps:
-        return await work(await _prepare(server, context, index, settings, options))
+        return await work(await _prepare(server, index, settings, options))
 
-    return await with_settings(server, context, index, look_up)
+    return await with_settings(server, index, look_up)
 
 
 async def _prepare(
-    server: Server,
-    context: Context,
-    index: Index,
-    settings: IndexSettings,
-    options: PassageOptions,
-    *,
-    is_stream: bool = False,
+    server: Port, index: Index, settings: IndexSettings, options: PassageOptions, *, is_stream: bool = False
 ) -> Lookup:
-    each = await read_settings_by_index(server, context, index)
+    each = await read_settings_by_index(server, index)
     if not each:
         raise MappingError(
             f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
             "on the cluster that holds the index, as a user who may read mappings"
         )
     refuse_without_passages(each, "passages cannot be compared")
-    lookup = Lookup(context, index, settings, each, options, is_stream=is_stream)
+    lookup = Lookup(server.context, index, settings, each, options, is_stream=is_stream)
     await _check_filled(server, lookup)
     return lookup
 
 
-async def _check_filled(server: Server, lookup: Lookup) -> None:
+async def _check_filled(server: Port, lookup: Lookup) -> None:
     """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
     context, index = lookup.context, lookup.index
     lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
@@ -142,7 +129,7 @@ async def _check_filled(server: Server, lookup: Lookup) -> None:
         lookup.result()
 
 
-async def _with_text(server: Server, lookup: Lookup, text: str) -> Overlaps:
+async def _with_text(server: Port, lookup: Lookup, text: str) -> Overlaps:
     lookup.text = text
     async with aclosing(read_candidates(server, lookup)) as pages:
         async for hits in pages:
@@ -150,7 +137,7 @@ async def _with_text(server: Server, lookup: Lookup, text: str) -> Overlaps:
     return lookup.result()
 
 
-async def _with_document(server: Server, lookup: Lookup, id: str, routing: str | None) -> Overlaps:
+async def _with_document(server: Port, lookup: Lookup, id: str, routing: str | None) -> Overlaps:
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
     answer = await search_texts(server, lookup.index, body, lookup.fields)
     # A copy of the document that was not read may have another text.
@@ -177,11 +164,11 @@ def _check_text(text: str) -> None:
         raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
 
 
-async def check_filled(server: Server, context: Context, index: Index, each: Mapping[str, IndexSettings]) -> None:
+async def check_filled(server: Port, index: Index, each: Mapping[str, IndexSettings]) -> None:
     """Raise an error if documents of *index* have no passages, or could not be counted."""
     refuse_without_passages(each, "texts cannot be compared")
     await refresh(server, index)
-    missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
+    missing, gaps = await count_documents(server, index, without_passages_query(server.prefix))
     check_whole(gaps)
     unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
     unfilled += [Unfilled(index_key(index), missing)] if missing else []

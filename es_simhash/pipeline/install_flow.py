@@ -9,16 +9,16 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.arguments import check_choice, check_server_name
 from es_simhash.errors import InvalidInputError, PipelineError, shorten
 from es_simhash.hashing import Scheme
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.source import find_differences, probe_documents
 from es_simhash.transport.protocol import Call, Index, check_index, error_text, status_of
 from es_simhash.transport.retry_flow import unless_refused
-from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import put_fields
 
 UseAs: TypeAlias = Literal["default", "final"]
@@ -56,7 +56,7 @@ class InstalledPipeline:
 
 
 async def put_pipeline(
-    server: Server, context: Context, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
+    server: Port, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
 ) -> InstalledPipeline:
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
@@ -66,21 +66,21 @@ async def put_pipeline(
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
-    name = f"{context.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
-    resolved = await resolve_index(server, context, index)
-    settings = agree(resolved, context)
+    name = f"{server.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
+    resolved = await resolve_index(server, index)
+    settings = agree(resolved, server.context)
     text_fields = _text_fields_of(resolved)
     pipeline = build_pipeline(
-        scheme=settings.scheme, text_field=text_fields, prefix=context.prefix, value=settings.value
+        scheme=settings.scheme, text_field=text_fields, prefix=server.prefix, value=settings.value
     )
-    await _probe(server, pipeline, settings.scheme, text_fields[0], prefix=context.prefix)
+    await _probe(server, pipeline, settings.scheme, text_fields[0], prefix=server.prefix)
     await _refuse_another(server, name, pipeline)
     if use_as is not None:
         await _refuse_others(server, resolved, use_as, name)
     users = tuple(resolved.each) if use_as else ()
     if not dry_run:
         for index_name, each in resolved.each.items():
-            await _map_error(server, index_name, resolved.mappings[index_name], each, prefix=context.prefix)
+            await _map_error(server, index_name, resolved.mappings[index_name], each, prefix=server.prefix)
         await server.put_pipeline(id=name, body=pipeline)
         if users:
             await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
@@ -101,7 +101,7 @@ def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
     return different.pop()
 
 
-async def _probe(server: Server, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:
+async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:
     """Let the server compute the fingerprints of the probes, without storing anything."""
     body = {"pipeline": pipeline, "docs": probe_documents(scheme, text_field, prefix=prefix)}
     try:
@@ -124,7 +124,7 @@ async def _probe(server: Server, pipeline: Mapping[str, Any], scheme: Scheme, te
         )
 
 
-async def _refuse_another(server: Server, name: str, pipeline: Mapping[str, Any]) -> None:
+async def _refuse_another(server: Port, name: str, pipeline: Mapping[str, Any]) -> None:
     """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
     answer = await unless_refused(server.get_pipeline(id=name), NOT_FOUND) or {}
     if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
@@ -135,7 +135,7 @@ async def _refuse_another(server: Server, name: str, pipeline: Mapping[str, Any]
         )
 
 
-async def _refuse_others(server: Server, resolved: Resolved, use_as: UseAs, name: str) -> None:
+async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: str) -> None:
     """Refuse to take the place of a pipeline that an index uses already."""
     setting = f"{use_as}_pipeline"
     answer = await server.get_settings(index=",".join(resolved.each), name=f"index.{setting}")
@@ -151,7 +151,7 @@ async def _refuse_others(server: Server, resolved: Resolved, use_as: UseAs, name
 
 
 async def _map_error(
-    server: Server, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str
+    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str
 ) -> None:
     """Map the field for documents without a fingerprint in an index that was made before there was one."""
     if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:

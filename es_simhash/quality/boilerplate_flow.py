@@ -29,9 +29,9 @@ from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_worth, mask_json, runs_of
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.winnowing import gram_hashes, normalise_with_positions
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
 from es_simhash.quality.sampling_flow import SampleOptions, sample_documents, sample_option, sample_texts
@@ -39,7 +39,6 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.protocol import Index, check_index, index_key
-from es_simhash.transport.server import Server
 
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
@@ -345,12 +344,12 @@ class BoilerplateOptions(SampleOptions):
     min_share: float = option(0.01, _check_share)
 
 
-async def read_boilerplate(server: Server, context: Context, index: Index, options: BoilerplateOptions) -> Boilerplate:
+async def read_boilerplate(server: Port, index: Index, options: BoilerplateOptions) -> Boilerplate:
     """Return the passages that many sampled documents of *index*, which need not have our fields, share."""
-    resolved = await resolve_index(server, context, check_index(index))
+    resolved = await resolve_index(server, check_index(index))
     settings = scheme = None
     with suppress(MappingError):  # no fingerprints yet
-        settings = agree(resolved, context)
+        settings = agree(resolved, server.context)
         scheme = None if settings.scheme.name == "weighted" else settings.scheme
     fields = options.named_fields(index, settings)
     source_field = countable_field(options.source_field, resolved.mappings)
@@ -382,7 +381,7 @@ _FEWEST, _LEAST_SHARE, _SHOWN = 5, 0.5, 200
 
 
 async def find_hot_templates(
-    server: Server, index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
+    server: Port, index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
 ) -> list[Finding]:
     """Return for each of *findings* about hot block terms the passage that their documents share, if there is one."""
     found: list[Finding] = []
@@ -400,7 +399,7 @@ async def find_hot_templates(
 
 
 async def find_group_template(
-    server: Server,
+    server: Port,
     index: Index,
     settings: IndexSettings,
     fields: Sequence[str],
@@ -416,7 +415,7 @@ async def find_group_template(
 
 
 async def _examine(
-    server: Server,
+    server: Port,
     index: Index,
     settings: IndexSettings,
     fields: Sequence[str],

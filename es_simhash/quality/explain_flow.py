@@ -32,9 +32,10 @@ from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.rules import Rules
 from es_simhash.lookup.verify_flow import NoText
-from es_simhash.mapping.context import Context, TextFields
+from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.meta import IndexSettings, no_text_field
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_present_settings
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
@@ -45,7 +46,6 @@ from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.protocol import Index, check_index
 from es_simhash.transport.retry_flow import search_texts
-from es_simhash.transport.server import Server
 
 
 def list_features(text: str, scheme: Scheme) -> dict[str, float]:
@@ -344,8 +344,7 @@ def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[F
 
 
 async def explain_documents(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     ids: Sequence[str],
     texts: Sequence[str],
@@ -363,8 +362,8 @@ async def explain_documents(
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes, 0)
     named = check_fields("text_field", text_field, may_lack=True)
-    settings = await read_present_settings(server, context, index)
-    rules = await read_rules(server, context, index, settings, LookupOptions(), "document")
+    settings = await read_present_settings(server, index)
+    rules = await read_rules(server, index, settings, LookupOptions(), "document")
     fields = TextFields(others=named) if named else rules.text_fields
     if ids and not fields.all:
         raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
@@ -372,7 +371,7 @@ async def explain_documents(
         raise InvalidInputError(f"the indices of {shorten(index)} have different rules: name one of them")
     read = []
     for each in ids:
-        read.append(await _read_document(server, context, index, each, rules, fields))
+        read.append(await _read_document(server, index, each, rules, fields))
     how = partial(_explain_by, replace(rules, text_fields=fields, is_recorded_text=not named), settings, max_changes)
     found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
@@ -390,11 +389,9 @@ class _Side:
         return Content(self.text) if self.hit is None else read_content(self.hit, rule, fields)
 
 
-async def _read_document(
-    server: Server, context: Context, index: Index, id: str, rules: Rules, fields: TextFields
-) -> _Side:
+async def _read_document(server: Port, index: Index, id: str, rules: Rules, fields: TextFields) -> _Side:
     """Return the document *id*; InvalidInputError if there is none, or several differ in what is compared."""
-    name = Fields(context.prefix).fingerprint
+    name = Fields(server.prefix).fingerprint
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *rules.docvalue_fields]}
     answer = await search_texts(server, index, body, fields.all)
     check_whole(find_gaps(answer))

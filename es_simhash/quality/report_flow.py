@@ -11,9 +11,10 @@ from es_simhash.dashboards.subject import countable_field, node_of
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.doctor_flow import diagnose
@@ -34,7 +35,6 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import aggregate
 from es_simhash.transport.protocol import Index, document_key
 from es_simhash.transport.retry_flow import now, retry, search_texts
-from es_simhash.transport.server import Server
 
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
@@ -66,7 +66,7 @@ class _Groups:
     clauses: Sequence[Mapping[str, Any]]
     why: Why = field(default_factory=dict)
 
-    async def read(self, server: Server, stats: Stats) -> tuple[ShownGroup, ...]:
+    async def read(self, server: Port, stats: Stats) -> tuple[ShownGroup, ...]:
         """Return the largest groups, and some with a distant member, of many sources, or over a long time."""
         if not stats.groups.largest:
             return ()
@@ -84,7 +84,7 @@ class _Groups:
     def _add(self, name: str, reason: Reason, number: int) -> None:
         self.why.setdefault(name, []).append(WhyShown(reason, number))
 
-    async def _add_farthest(self, server: Server) -> None:
+    async def _add_farthest(self, server: Port) -> None:
         """Add groups that have a duplicate with one of the largest distances to its canonical."""
         body = {
             "size": _FARTHEST,
@@ -105,7 +105,7 @@ class _Groups:
             if bits:
                 self._add(name, "farthest", bits)
 
-    async def _add_strange(self, server: Server) -> None:
+    async def _add_strange(self, server: Port) -> None:
         """Add those of the largest groups that have the most sources, or the longest span of time."""
         names = {"terms": {"field": self.fields.group, "size": WIDEST_SEARCH}}
         is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
@@ -130,7 +130,7 @@ class _Groups:
                 self._add(name, reason, number)
 
     async def _buckets(
-        self, server: Server, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0
+        self, server: Port, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0
     ) -> list[Any]:
         terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
         found = await aggregate(
@@ -139,7 +139,7 @@ class _Groups:
         buckets: list[Any] = found["names"]["buckets"]
         return buckets
 
-    async def _read_group(self, server: Server, name: str, documents: int) -> ShownGroup:
+    async def _read_group(self, server: Port, name: str, documents: int) -> ShownGroup:
         in_group = {"term": {self.fields.group: name}}
         is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
         canonicals = await self._search(server, {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
@@ -149,7 +149,7 @@ class _Groups:
             members = await server.compute(_compare, text, members, self.measure)
         return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(each for each, _ in members))
 
-    async def _search(self, server: Server, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
+    async def _search(self, server: Port, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
         extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
         if self.time_field:
@@ -224,32 +224,30 @@ class ReportOptions(StatsOptions):
         StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
 
-async def read_report(
-    server: Server, context: Context, index: Index, options: ReportOptions, *, version: str
-) -> IndexReport:
+async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
     """
     Return the report about *index*; *version* is that of this library.
     Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
     for each of up to 200 documents.
     """
     at = now()
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     options = replace(
         options,
         source_field=countable_field(options.source_field, resolved.mappings),
         time_field=options.time_field or _recorded_time(resolved),
     )
-    stats = await read_stats(server, context, index, options)
-    diagnosis = await diagnose(server, context, index, SampleOptions(sample=options.sample, seed=options.seed))
-    settings = await read_present_settings(server, context, index)
+    stats = await read_stats(server, index, options)
+    diagnosis = await diagnose(server, index, SampleOptions(sample=options.sample, seed=options.seed))
+    settings = await read_present_settings(server, index)
     texts = (options.text_field,) if options.text_field else settings.text_fields
     clauses = tuple(check_filter(options.filter))
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
-    measure, fields = recorded.after(settings.scheme), Fields(context.prefix)
+    measure, fields = recorded.after(settings.scheme), Fields(server.prefix)
     shown = _Groups(index, fields, texts, measure, options.source_field, options.time_field, clauses)
     groups = await shown.read(server, stats)
-    presets = await _sample_presets(server, context, index, settings, options.seed, clauses)
+    presets = await _sample_presets(server, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
 
 
@@ -265,18 +263,13 @@ def _recorded_time(resolved: Resolved) -> str | None:
 
 
 async def _sample_presets(
-    server: Server,
-    context: Context,
-    index: Index,
-    settings: IndexSettings,
-    seed: int,
-    clauses: Sequence[Mapping[str, Any]],
+    server: Port, index: Index, settings: IndexSettings, seed: int, clauses: Sequence[Mapping[str, Any]]
 ) -> tuple[PresetSample, ...]:
     """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
     fields = settings.text_fields
     if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
         return ()
-    query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(context.prefix).fingerprint}}]}}
+    query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(server.prefix).fingerprint}}]}}
     hits, gaps = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
     check_whole(gaps)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
@@ -284,7 +277,7 @@ async def _sample_presets(
         return ()
     farthest = max(each.max_distance for each in PRESETS.values())
     pairs, missing = await read_real_pairs(
-        server, context, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
+        server, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
     )
     if missing:
         raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)

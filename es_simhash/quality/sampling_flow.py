@@ -16,17 +16,16 @@ from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.verify_flow import fetch_texts
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Index, Key
 from es_simhash.transport.retry_flow import search_texts
-from es_simhash.transport.server import Server
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -78,7 +77,7 @@ class SampleOptions:
 
 
 async def sample_documents(
-    server: Server,
+    server: Port,
     index: Index,
     size: int,
     *,
@@ -108,7 +107,7 @@ async def sample_documents(
 
 
 async def sample_texts(
-    server: Server,
+    server: Port,
     index: Index,
     size: int,
     text_fields: Sequence[str],
@@ -136,7 +135,7 @@ async def sample_texts(
 
 
 async def _draw_hits(
-    server: Server,
+    server: Port,
     index: Index,
     size: int,
     is_wanted: Callable[[Mapping[str, Any]], bool],
@@ -209,8 +208,7 @@ class _Pair:
 
 
 async def read_real_pairs(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     sampled: Sequence[tuple[Key, str]],
     *,
@@ -237,7 +235,7 @@ async def read_real_pairs(
     done = near = largest = 0
     while done < len(asked) and near <= MOST_NEAR:
         part = values[done : done + (_TOGETHER if done and largest <= _MANY else 1)]
-        for answer in await find_many(server, context, index, None, part, options):
+        for answer in await find_many(server, index, None, part, options):
             if isinstance(answer, Exception):
                 raise answer
             reasons |= dict.fromkeys(answer.reasons)

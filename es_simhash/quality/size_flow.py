@@ -11,9 +11,10 @@ from es_simhash.arguments import check_choice, check_count, check_number
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import SKIMMED_FROM, PlanEstimate, explain_plan
-from es_simhash.mapping.context import Context, IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
@@ -21,7 +22,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry_flow import retry
-from es_simhash.transport.server import Server
 
 Basis = Literal["measured", "modelled", "exact"]
 
@@ -383,7 +383,7 @@ class SizeOptions:
         return replace(size, figures=tuple(figures), measured=measured)
 
 
-async def read_size(server: Server, context: Context, index: Index, options: SizeOptions) -> Size:
+async def read_size(server: Port, index: Index, options: SizeOptions) -> Size:
     """
     Return the real size of *index*, and what it takes; it need not have the fields of this library.
     Cost: four requests, and one for the mapping where no distance is given. Raises InvalidInputError if no shard
@@ -395,10 +395,10 @@ async def read_size(server: Server, context: Context, index: Index, options: Siz
     primaries = [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
     if not primaries:
         raise InvalidInputError(f"index {index_key(index)} has no shard that answers: check the name")
-    has_fingerprint = {"exists": {"field": Fields(context.prefix).fingerprint}}
+    has_fingerprint = {"exists": {"field": Fields(server.prefix).fingerprint}}
     fingerprinted, gaps = await count_documents(server, index, has_fingerprint)
     check_whole(gaps)
-    stats = await index_stats(server, context, index, again=True) if fingerprinted else None
+    stats = await index_stats(server, index, again=True) if fingerprinted else None
     measured = IndexSize(
         index_key(index),
         _sum(primaries, "docs", "count"),
@@ -410,7 +410,7 @@ async def read_size(server: Server, context: Context, index: Index, options: Siz
         1.0 if stats is None else stats.density,
     )
     if options.max_distance is None:
-        each = (await resolve_index(server, context, index)).each.values()
+        each = (await resolve_index(server, index)).each.values()
         recorded = max((own.max_distance for own in each if own.max_distance is not None), default=None)
         options = replace(options, max_distance=recorded)
     size: Size = await server.compute(options.apply, measured)

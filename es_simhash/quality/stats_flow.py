@@ -19,8 +19,9 @@ from es_simhash.dashboards.subject import countable_field, find_field_faults, no
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.settings_flow import refuse_regrouping
 from es_simhash.lookup.query import Filter, check_filter
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
@@ -28,7 +29,6 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets_flow import BucketReader, aggregate, has_too_many
 from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry_flow import search_texts
-from es_simhash.transport.server import Server
 
 PAGE = 10_000
 """Groups a request."""
@@ -37,9 +37,7 @@ LARGEST = 10
 """Groups that are named, largest first."""
 
 
-async def count_groups(
-    server: Server, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]
-) -> GroupCounts:
+async def count_groups(server: Port, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> GroupCounts:
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
     Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, each
@@ -70,7 +68,7 @@ async def count_groups(
 
 
 async def _count(
-    server: Server, index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
+    server: Port, index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
 ) -> dict[str, int]:
     terms = {"terms": {"field": field, "size": len(names)}}
     try:
@@ -104,7 +102,7 @@ Years = Mapping[int, Count]
 
 
 async def count_over_time(
-    server: Server, index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
+    server: Port, index: Index, field: str, clauses: Sequence[Mapping[str, Any]], duplicates: Mapping[str, Any]
 ) -> TimeCounts:
     """Return the documents by the date in *field*, in at most about 100 intervals; costs three searches."""
     counted = {"duplicates": {"filter": duplicates}}
@@ -206,7 +204,7 @@ class StatsOptions:
                 )
 
 
-async def read_stats(server: Server, context: Context, index: Index, options: StatsOptions) -> Stats:
+async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats:
     """
     Return the numbers of *index*.
     Cost: a search for the counts, about two for every 10,000 groups with duplicates, three for the dates, and about one
@@ -214,15 +212,15 @@ async def read_stats(server: Server, context: Context, index: Index, options: St
     of them only. Raises MappingError if the grouping of the index is changed meanwhile.
     """
     check_index(index)
-    resolved = await _resolve(server, context, index)
-    settings = agree(resolved, context)
+    resolved = await _resolve(server, index)
+    settings = agree(resolved, server.context)
     options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     # Where the mappings may not be read, the server decides whether documents can be counted by these fields.
     given = (options.time_field, options.source_field, options.text_field)
     for fault in find_field_faults(*given, resolved.mappings) if resolved.mappings else ():
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
-    fields = Fields(context.prefix)
+    fields = Fields(server.prefix)
     clauses = check_filter(options.filter)
     stats = await _count_documents(server, index, fields, clauses)
     groups = GroupCounts()
@@ -238,7 +236,7 @@ async def read_stats(server: Server, context: Context, index: Index, options: St
         # Of indices on other clusters the mapping is not known.
         has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
         sources = await _count_sources(server, index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
-    now = await _resolve(server, context, index)
+    now = await _resolve(server, index)
     grouping = _groupings(resolved)
     if _groupings(now) != grouping:
         raise MappingError("the grouping of the index was changed while its documents were counted: run it again")
@@ -246,8 +244,8 @@ async def read_stats(server: Server, context: Context, index: Index, options: St
     return replace(stats, groups=groups, time=time, sources=sources, scheme=scheme, grouping=grouping)
 
 
-async def _resolve(server: Server, context: Context, index: Index) -> Resolved:
-    resolved = await resolve_index(server, context, index)
+async def _resolve(server: Port, index: Index) -> Resolved:
+    resolved = await resolve_index(server, index)
     refuse_regrouping(resolved.each)
     return resolved
 
@@ -266,7 +264,7 @@ def _is_keyword(resolved: Resolved, field: str) -> bool:
     return bool(nodes) and all(node.get("type") == "keyword" and "normalizer" not in node for node in nodes)
 
 
-async def _count_documents(server: Server, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Stats:
+async def _count_documents(server: Port, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Stats:
     has_fingerprint = {"exists": {"field": fields.fingerprint}}
     has_group = {"exists": {"field": fields.group}}
     aggs = {
@@ -283,7 +281,7 @@ async def _count_documents(server: Server, index: Index, fields: Fields, clauses
 
 
 async def _count_sources(
-    server: Server,
+    server: Port,
     index: Index,
     field: str,
     clauses: Sequence[Mapping[str, Any]],
@@ -314,7 +312,7 @@ async def _count_sources(
 
 
 async def _read_canonicals(
-    server: Server, index: Index, fields: Fields, groups: GroupCounts, text_field: str
+    server: Port, index: Index, fields: Fields, groups: GroupCounts, text_field: str
 ) -> GroupCounts:
     names = [each.id for each in groups.largest]
     in_group, is_duplicate = {"terms": {fields.group: names}}, {"exists": {"field": fields.duplicate_of}}

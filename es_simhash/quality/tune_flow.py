@@ -26,9 +26,10 @@ from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.find_flow import index_stats
 from es_simhash.lookup.plan import estimate, plan_lookup
-from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.mapping import check_texts, exist_clauses
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import read_present_settings, resolve_index
 from es_simhash.quality.edits import EDITS, NOISE, REVISIONS, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
@@ -46,7 +47,6 @@ from es_simhash.transport.protocol import (
     document_key,
     index_key,
 )
-from es_simhash.transport.server import Server
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, that figures are given for."""
@@ -388,7 +388,7 @@ class TuneOptions(SampleOptions):
         return [get_scheme(each) for each in tuple(check_items("schemes", self.schemes, of="schemes")) or _SCHEMES]
 
 
-async def tune(server: Server, context: Context, index: Index, options: TuneOptions) -> Tuning:
+async def tune(server: Port, index: Index, options: TuneOptions) -> Tuning:
     """
     Return what schemes and presets would find in *index*, measured with edited copies of sampled texts.
     The index does not need the fields of this library; without them, the caller must name the text field. An index that
@@ -397,16 +397,16 @@ async def tune(server: Server, context: Context, index: Index, options: TuneOpti
     compared = options.compared()
     name = index_key(check_index(index))
     settings = None
-    mappings = (await resolve_index(server, context, index)).mappings
+    mappings = (await resolve_index(server, index)).mappings
     with suppress(MappingError):  # an index without our fields
-        settings = await read_present_settings(server, context, index)
+        settings = await read_present_settings(server, index)
     for each, mapping in mappings.items():
         check_texts(each, mapping, options.fields(None))
     fields = options.named_fields(index, settings)
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
     drawn = await _draw(server, index, options, fields, mappings.values())
-    known = await index_stats(server, context, index) if settings else None
+    known = await index_stats(server, index) if settings else None
     # Without our fields, as if it had random ones.
     stats = known or IndexStats(max(1, drawn.documents))
     stats = replace(stats, documents=max(drawn.documents, stats.documents))
@@ -415,7 +415,7 @@ async def tune(server: Server, context: Context, index: Index, options: TuneOpti
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
         farthest = max(DISTANCES)
         real, missing = await read_real_pairs(
-            server, context, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
+            server, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
@@ -438,7 +438,7 @@ class _Drawn(NamedTuple):
 
 
 async def _draw(
-    server: Server, index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
+    server: Port, index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
 ) -> _Drawn:
     """Draw documents with text, or raise InvalidInputError if there is none."""
     sample = options.sample

@@ -54,7 +54,7 @@ from typing import Any, Literal
 from es_simhash.arguments import FilePath, check_function, check_output
 from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.groups.settings_flow import is_taggable
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.removal.archive_writer import ArchivedKeys, ArchiveWriter
 from es_simhash.removal.decisions import read_approved
 from es_simhash.removal.delete_flow import Deletion, delete_documents, put_back, read_planned
@@ -80,7 +80,6 @@ from es_simhash.transport.protocol import (
     were,
 )
 from es_simhash.transport.retry_flow import now, refresh, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets_flow import refuse_masked, refuse_updates
 
@@ -89,11 +88,10 @@ ROUNDS = 6
 
 
 async def apply_removal(
-    server: Server,
+    server: Port,
     path: FilePath,
     archive: FilePath,
     *,
-    context: Context | None = None,
     max_share: float | None = None,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
@@ -155,13 +153,13 @@ async def apply_removal(
                 server.tell(Progress(done, plan.header.count, "removing documents"))
             if standing:
                 await refresh(server, standing)
-            if context is not None and standing and (gone or restored):
+            if standing and (gone or restored):
                 prefix = plan.header.prefix
                 if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
                     for record in await untag_removed(server, view, taggable, sorted(gone), prefix=prefix):
                         yield [record]
-                own = replace(context, prefix=prefix)
-                await regroup(server, own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+                own = Port(server, replace(server.context, prefix=prefix))
+                await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 
 def _note(gone: int, archive: FilePath) -> str:
@@ -169,7 +167,7 @@ def _note(gone: int, archive: FilePath) -> str:
     return were(gone, "deleted") + kept
 
 
-async def _read_mappings(server: Server, standing: Sequence[str], *, dry_run: bool) -> dict[str, Mapping[str, Any]]:
+async def _read_mappings(server: Port, standing: Sequence[str], *, dry_run: bool) -> dict[str, Mapping[str, Any]]:
     """Return the mappings of the indices that are there; refuse those whose documents cannot be read whole."""
     answer = await server.get_mapping(index=standing)
     mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
@@ -188,7 +186,7 @@ def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, m
 
 
 async def _judge_all(
-    server: Server, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
+    server: Port, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """Yield what would become of each line that no earlier run carried out."""
     held: ArchivedKeys = await server.compute(ArchivedKeys, archive, plan.sha256)
@@ -203,7 +201,7 @@ async def _judge_all(
         server.tell(Progress(done, plan.header.count, "comparing documents"))
 
 
-async def _read_created(server: Server, names: Sequence[str]) -> dict[str, str]:
+async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the ``creation_date`` of each index."""
     if not names:
         return {}
@@ -211,7 +209,7 @@ async def _read_created(server: Server, names: Sequence[str]) -> dict[str, str]:
     return {name: str(each["settings"]["index"]["creation_date"]) for name, each in found.items()}
 
 
-async def _standing_view(server: Server, header: PlanHeader, standing: Sequence[str]) -> list[str]:
+async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[str]) -> list[str]:
     """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
     view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
     if other := [name for name in view if name not in standing] if standing else []:
@@ -227,7 +225,7 @@ async def _standing_view(server: Server, header: PlanHeader, standing: Sequence[
 
 
 async def _check_guards(
-    server: Server, plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+    server: Port, plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
 ) -> None:
     """Refuse the plan if what could go now is too large a share of the documents that are there now."""
     guards = plan.header.guards
@@ -242,7 +240,7 @@ async def _check_guards(
 
 
 async def _count_left(
-    server: Server, plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
+    server: Port, plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
 ) -> tuple[int, Counter[str]]:
     """
     Return of how many lines the documents would go now, and how many of these have each protected value.
@@ -259,7 +257,7 @@ async def _count_left(
 
 
 async def _judge(
-    server: Server, plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
+    server: Port, plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
 ) -> dict[int, DuplicateResult]:
     """Return what would become of each of *lines* that no earlier run carried out, by number."""
     records: dict[int, DuplicateResult] = {}
@@ -297,7 +295,7 @@ class _Batch:
         if self._hindrance is not None:
             raise self._hindrance
 
-    async def carry_out(self, server: Server, lines: Sequence[PlannedRemoval]) -> list[DuplicateResult]:
+    async def carry_out(self, server: Port, lines: Sequence[PlannedRemoval]) -> list[DuplicateResult]:
         """Return the record of each line, in order."""
         waiting = dict(enumerate(lines))
         for _ in range(ROUNDS):
@@ -308,7 +306,7 @@ class _Batch:
         await self._check(server, lines)
         return [self._records[number] for number in range(len(lines))]
 
-    async def _attempt(self, server: Server, lines: Mapping[int, PlannedRemoval]) -> dict[int, PlannedRemoval]:
+    async def _attempt(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> dict[int, PlannedRemoval]:
         """Read, archive and delete; return the lines whose documents were written meanwhile."""
         found = await read_present(server, self._plan, lines, self._records, with_source=True)
         before, to_delete = judge_present(self._plan, found, self._writer, self._records)
@@ -328,7 +326,7 @@ class _Batch:
         await self._note_kept(server, found)
         return {number: lines[number] for number in unsure}
 
-    async def _archive(self, server: Server, lines: Sequence[PlannedRemoval], items: Items) -> None:
+    async def _archive(self, server: Port, lines: Sequence[PlannedRemoval], items: Items) -> None:
         """Put the documents into the archive, except those that are there as they are now."""
         at, plan = await server.compute(now), self._plan
         archived = {
@@ -362,18 +360,18 @@ class _Batch:
         again = [key for key in held if key in first_now or not self._writer.may_have_deleted(key)]
         await self._note(server, "archived", again)
 
-    async def _note_kept(self, server: Server, found: Present) -> None:
+    async def _note_kept(self, server: Port, found: Present) -> None:
         """Note which archived documents are there: when one is missing later, another program deleted it."""
         keys = [each.document.key for each in found.lines.values()]
         there = [key for key in keys if found.items[key].get("found") and self._writer.may_have_deleted(key)]
         gone = {key for key, each in self._deletions.items() if each.is_deleted}
         await self._note(server, "kept", [key for key in there if key not in gone])
 
-    async def _note(self, server: Server, state: Literal["kept", "archived"], keys: Sequence[Key]) -> None:
+    async def _note(self, server: Port, state: Literal["kept", "archived"], keys: Sequence[Key]) -> None:
         if keys:
             await server.compute(self._writer.note, state, keys, await server.compute(now))
 
-    async def _check(self, server: Server, lines: Sequence[PlannedRemoval]) -> None:
+    async def _check(self, server: Port, lines: Sequence[PlannedRemoval]) -> None:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
         is_now = {key for key, each in self._deletions.items() if each.is_deleted}
         gone = [*self._before, *(n for n, each in enumerate(lines) if each.document.key in is_now)]

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.groups.read_flow import read_texts
 from es_simhash.groups.settings_flow import field_kinds
 from es_simhash.hashing import hamming_distance
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields, read_values
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.find_flow import check_filled
 from es_simhash.removal.may_delete import Candidate
@@ -25,7 +26,6 @@ from es_simhash.texts.measures import CONTAINED_SHINGLES
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, Reading
 from es_simhash.transport.protocol import Index, Progress
-from es_simhash.transport.server import Server
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -55,15 +55,7 @@ class Found:
 
 
 async def find_contained(
-    server: Server,
-    context: Context,
-    index: Index,
-    resolved: Resolved,
-    grouping: Grouping,
-    bound: float,
-    judge: Judge,
-    *,
-    common: int,
+    server: Port, index: Index, resolved: Resolved, grouping: Grouping, bound: float, judge: Judge, *, common: int
 ) -> Found:
     """
     Return the documents of *index* of which another one, which stays, contains at least the share *bound*.
@@ -73,9 +65,9 @@ async def find_contained(
     """
     from es_simhash.passages.contained import SharedTerms  # noqa: PLC0415 -- loads numpy
 
-    await check_filled(server, context, index, resolved.each)
+    await check_filled(server, index, resolved.each)
     shared = SharedTerms(common=common)
-    table = await _read_terms(server, context, index, resolved, grouping, shared)
+    table = await _read_terms(server, index, resolved, grouping, shared)
     places: list[int] = await server.compute(_with_pairs, table, shared)
     text_fields = resolved.text_fields
     texts = await read_texts(server, index, table, places, text_fields, CONTAINED_SHINGLES)
@@ -89,16 +81,14 @@ async def find_contained(
     return Found([lines[pair] for pair in gone.items()], found, +left_out)
 
 
-async def _read_terms(
-    server: Server, context: Context, index: Index, resolved: Resolved, grouping: Grouping, shared: SharedTerms
-) -> Table:
+async def _read_terms(server: Port, index: Index, resolved: Resolved, grouping: Grouping, shared: SharedTerms) -> Table:
     """Add the terms of all documents to *shared*, and return the documents, in the same order."""
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
-    fields = Fields(context.prefix)
+    fields = Fields(server.prefix)
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
     text_fields = resolved.text_fields
-    table = Table(context.prefix, grouping, dates=dates, text_fields=text_fields)
+    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields)
 
     def add(hits: Hits) -> None:
         hits = [hit for hit in hits if hit.get("fields", {}).get(fields.fingerprint)]
@@ -149,7 +139,7 @@ def _find_pairs(table: Table, shared: SharedTerms, texts: Texts, bound: float) -
     return AddsNothing(contained, containers, shares, ranks)
 
 
-async def _judge_all(server: Server, rule: AddsNothing, table: Table, judge: Judge) -> dict[tuple[int, int], int]:
+async def _judge_all(server: Port, rule: AddsNothing, table: Table, judge: Judge) -> dict[tuple[int, int], int]:
     """Let the pairs be judged that the rule rests on, until all of them are; return the lines of those confirmed."""
     lines: dict[tuple[int, int], int] = {}
     while pairs := await server.compute(rule.unjudged):

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.errors import IncompleteSearchError, shorten
+from es_simhash.mapping.port import Port
 from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.protocol import Key, status_of
 from es_simhash.transport.retry_flow import Patience, is_passing, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, send_bulk, send_surely
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
@@ -36,7 +36,7 @@ class Deletion:
 
 
 async def read_documents(
-    server: Server, keys: Sequence[Key], *, source: Sequence[Key] = ()
+    server: Port, keys: Sequence[Key], *, source: Sequence[Key] = ()
 ) -> dict[Key, Mapping[str, Any]]:
     """
     Return the multi-get item of each document as it is now, whether a search can see it or not.
@@ -61,7 +61,7 @@ async def read_documents(
 
 
 async def read_planned(
-    server: Server, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
+    server: Port, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
 ) -> dict[Key, Mapping[str, Any]]:
     """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
     items = await read_documents(server, [each.key for each in documents], source=source)
@@ -70,7 +70,7 @@ async def read_planned(
     return items | await read_documents(server, written, source=written)
 
 
-async def delete_documents(server: Server, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:
+async def delete_documents(server: Port, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:
     """
     Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
     Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
@@ -95,7 +95,7 @@ async def delete_documents(server: Server, versions: Mapping[Key, Version], done
             await patience.wait(server)
 
 
-async def _send(server: Server, versions: Mapping[Key, Version]) -> tuple[Exception | None, Sequence[Outcome | None]]:
+async def _send(server: Port, versions: Mapping[Key, Version]) -> tuple[Exception | None, Sequence[Outcome | None]]:
     """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
     try:
         headers = [
@@ -109,7 +109,7 @@ async def _send(server: Server, versions: Mapping[Key, Version]) -> tuple[Except
 
 
 async def _judge(
-    server: Server, unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
+    server: Port, unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
 ) -> list[Key]:
     """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
     again = []
@@ -140,7 +140,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 async def put_back(
-    server: Server, documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None
+    server: Port, documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None
 ) -> list[Outcome]:
     """
     Create *documents*, and return the outcome of each; status 409 if a document has its id.
@@ -158,7 +158,7 @@ async def put_back(
     return outcomes
 
 
-async def _create(server: Server, documents: Sequence[Archived], targets: Mapping[str, str]) -> list[Outcome]:
+async def _create(server: Port, documents: Sequence[Archived], targets: Mapping[str, str]) -> list[Outcome]:
     # A document whose answer was lost is a conflict now.
     return await send_surely(
         server, [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
@@ -173,7 +173,7 @@ def _create_operation(archived: Archived, index: str) -> Operation:
     return Operation("create", header, source)
 
 
-async def find_streams(server: Server) -> dict[str, str]:
+async def find_streams(server: Port) -> dict[str, str]:
     """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
     answer = await retry(server, lambda: server.get_data_stream(name="*"))
     return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

@@ -25,6 +25,7 @@ from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import require_text_fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards_flow import reading_primaries
@@ -54,7 +55,6 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import Patience, now, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import refuse_updates
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ SIZES = RemovalSizes()
 
 
 async def plan_removal(
-    server: Server, context: Context, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+    server: Port, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
 ) -> RemovalPlan:
     """
     Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
@@ -98,10 +98,10 @@ async def plan_removal(
     check_output("path", path)
     server = await reading_primaries(server, index)
     kept = await server.compute(read_kept, options.decisions)
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    grouping = await settle_grouping(server, context, resolved, options.grouping, record=False, may_differ=True)
+    grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     if kept and not any(key.index in resolved.each for key in kept):
@@ -110,19 +110,18 @@ async def plan_removal(
             f"the decisions are about {shorten(about)}, and not about {', '.join(names)}: plan without them, or for "
             "the index that they name"
         )
-    comparer = _comparer(context, resolved, options, grouping)
+    comparer = _comparer(server.context, resolved, options, grouping)
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = await read_uuids(server, names)
     with await server.compute(PlanWriter, path) as writer:
         planning = _Planning(resolved, options, comparer, writer, kept)
         if options.contained is None:
-            _, groups = await read_groups(server, context, index, resolved, grouping)
+            _, groups = await read_groups(server, index, resolved, grouping)
             found = await planning.add_all(server, groups)
         else:
             found = await find_contained(
                 server,
-                context,
                 index,
                 resolved,
                 grouping,
@@ -134,7 +133,7 @@ async def plan_removal(
         guards = Guards(options.max_share, options.protect)
         guards = await count_shares(server, index, names, guards, planning.removals_by_value(order))
         lacking = await count_lacking(
-            server, index, resolved.each, context.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
+            server, index, resolved.each, server.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
         )
         if await read_uuids(server, names) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
@@ -144,7 +143,7 @@ async def plan_removal(
         at = await server.compute(now)
         decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
         filters = tuple(check_filter(options.filter))
-        known = (uuids, context.prefix, recorded, len(order), guards, at, view, decided_by, filters)
+        known = (uuids, server.prefix, recorded, len(order), guards, at, view, decided_by, filters)
         header = PlanHeader(*known, found.left_out["decided"] or None)
         sha256 = await server.compute(writer.finish, header, order)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
@@ -234,7 +233,7 @@ class _Planning:
         self._values: list[tuple[str, ...]] = []
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    async def add_all(self, server: Server, groups: Groups) -> Found:
+    async def add_all(self, server: Port, groups: Groups) -> Found:
         places = await server.compute(_by_canonical, groups)
         lines: list[int] = []
         left_out: Counter[str] = Counter()
@@ -249,7 +248,7 @@ class _Planning:
         """Return how many of the lines *order* have each value of the protected field."""
         return Counter(value for number in order for value in self._values[number])
 
-    async def add(self, server: Server, candidates: Sequence[Candidate]) -> list[int | str]:
+    async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
         stay = {each[0].key: "decided" for each in candidates if each[0].key in self._kept}
@@ -284,7 +283,7 @@ class _Planning:
             self._values.append(self._known.setdefault(own, own))
         return results
 
-    async def _search(self, server: Server, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
+    async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
         """Return those of *rows* that match the filter, with their values of the protected field."""
         found: dict[Key, tuple[str, ...]] = {}
         field = self._options.protect
@@ -306,7 +305,7 @@ class _Planning:
         check_whole(await read_each(server, names, body, note, page=PAGE))
         return found
 
-    async def _read(self, server: Server, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
+    async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
         fields = self._comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
@@ -330,7 +329,7 @@ def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
         yield groups.table.row(place), canonical, int(groups.distance[place])
 
 
-async def read_uuids(server: Server, names: Sequence[str]) -> dict[str, str]:
+async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
     found: dict[str, str] = {}
     for name in names:
@@ -362,7 +361,7 @@ def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> No
 
 
 async def count_shares(
-    server: Server, index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]
+    server: Port, index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]
 ) -> Guards:
     """
     Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
@@ -381,7 +380,7 @@ async def count_shares(
 
 
 async def _count_values(
-    server: Server, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
+    server: Port, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
 ) -> dict[str, int]:
     terms = {"field": field, "include": list(values), "size": len(values)}
     body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}

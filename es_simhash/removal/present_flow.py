@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.archive_writer import ArchivedKeys
 from es_simhash.removal.delete_flow import Version, read_planned
@@ -20,7 +21,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, document_key
 from es_simhash.transport.retry_flow import refresh, retry
-from es_simhash.transport.server import Server
 
 Items = Mapping[Key, Mapping[str, Any]]
 PAGE = 1_000
@@ -40,7 +40,7 @@ class Present:
 
 
 async def read_present(
-    server: Server,
+    server: Port,
     plan: Plan,
     lines: Mapping[int, PlannedRemoval],
     records: dict[int, DuplicateResult],
@@ -62,7 +62,7 @@ async def read_present(
 
 
 async def read_decisive(
-    server: Server, header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
+    server: Port, header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
 ) -> dict[str, Decisive]:
     """
     Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
@@ -103,7 +103,7 @@ def judge_present(
 
 
 async def match_present(
-    server: Server,
+    server: Port,
     plan: Plan,
     view: Sequence[str],
     found: Present,
@@ -140,7 +140,7 @@ async def match_present(
 
 
 async def _search(
-    server: Server, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
+    server: Port, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
 ) -> dict[Key, Version]:
     """Return the versions of those documents that *index* shows, and that match *clauses*."""
     found: dict[Key, Version] = {}

@@ -20,6 +20,7 @@ from es_simhash.groups.rule import GroupingRequest
 from es_simhash.hashing import from_hex, hamming_distance
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import narrowed, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards_flow import reading_primaries
@@ -27,7 +28,6 @@ from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry_flow import refresh, retry
-from es_simhash.transport.server import Server
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """What is called with the names of indices that were grouped together, and what was done there."""
@@ -71,7 +71,7 @@ class Regroup:
             name = self._same[name]
         return name
 
-    async def carry_out(self, server: Server, report: OnRegrouped | None) -> None:
+    async def carry_out(self, server: Port, report: OnRegrouped | None) -> None:
         """Make the groups right; what could not be written is reported, or else a warning."""
         scopes = dict(self._by_view)
         for name, ids in self._ids.items():
@@ -79,12 +79,11 @@ class Regroup:
             joined = tuple(sorted(each for each in self._same if self._first(each) == first))
             scopes[joined] = scopes.get(joined, set()) | ids
         for names, ids in scopes.items():
-            await regroup(server, self._context, names, ids, few=self._few, report=report)
+            await regroup(server, names, ids, few=self._few, report=report)
 
 
 async def regroup(
-    server: Server,
-    context: Context,
+    server: Port,
     names: Sequence[str],
     ids: Collection[str],
     *,
@@ -100,9 +99,9 @@ async def regroup(
     judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
-    for scope, grouping in await _find_scopes(server, context, names):
+    for scope, grouping in await _find_scopes(server, names):
         try:
-            done = await _regroup_scope(server, context, scope, grouping, ids, gone, few)
+            done = await _regroup_scope(server, scope, grouping, ids, gone, few)
         except (MappingError, InvalidInputError) as error:
             warnings.warn(f"the groups of {', '.join(scope)} are not right yet: {error}", stacklevel=2)
             is_done = False
@@ -117,16 +116,16 @@ async def regroup(
     return is_done
 
 
-async def _find_scopes(server: Server, context: Context, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:
+async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:
     """Return the names under which documents of one grouping are searched, and the grouping; each only once."""
     try:
-        resolved = await resolve_index(server, context, names)
+        resolved = await resolve_index(server, names)
     except Exception as error:
         if status_of(error) != 404:
             raise
         there = await _existing(server, names)
         if there and len(there) < len(names):
-            return await _find_scopes(server, context, there)
+            return await _find_scopes(server, there)
         warnings.warn(
             f"the groups were left as they are, because {', '.join(names)} does not exist any more: run reconcile over "
             "the indices that are grouped together",
@@ -153,7 +152,7 @@ async def _find_scopes(server: Server, context: Context, names: Sequence[str]) -
     return [(each, grouping) for grouping, each in scopes.items()]
 
 
-async def _existing(server: Server, names: Sequence[str]) -> list[str]:
+async def _existing(server: Port, names: Sequence[str]) -> list[str]:
     there = []
     for name in names:
         try:
@@ -167,16 +166,10 @@ async def _existing(server: Server, names: Sequence[str]) -> list[str]:
 
 
 async def _regroup_scope(
-    server: Server,
-    context: Context,
-    names: list[str],
-    grouping: Grouping,
-    ids: Collection[str],
-    gone: AbstractSet[str],
-    few: int,
+    server: Port, names: list[str], grouping: Grouping, ids: Collection[str], gone: AbstractSet[str], few: int
 ) -> Reconciled | None:
     """Make the groups of *names* right, and return what was done; ``None`` where nothing had to be looked at."""
-    fields = Fields(context.prefix)
+    fields = Fields(server.prefix)
     server = await reading_primaries(server, names)
     await refresh(server, names)
     # Another index may have a document with the id of one that was removed: its members are judged all the same.
@@ -189,7 +182,7 @@ async def _regroup_scope(
     total: Reconciled | None = None
     changed = 0
     for _ in range(ROUNDS if ids or lost or is_all else 0):
-        total = await reconcile(server, context, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
+        total = await reconcile(server, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
         if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names, fields)):
             total = replace(total, changed=changed)
@@ -201,7 +194,7 @@ async def _regroup_scope(
     return total
 
 
-async def _left_alone(server: Server, names: Sequence[str], lost: Sequence[str], fields: Fields) -> frozenset[str]:
+async def _left_alone(server: Port, names: Sequence[str], lost: Sequence[str], fields: Fields) -> frozenset[str]:
     """Return the canonicals among *lost* whose members stay as they are, because these are elsewhere; warn of them."""
     elsewhere = await _find_elsewhere(server, names, lost, fields)
     if not elsewhere and elsewhere is not None:
@@ -221,7 +214,7 @@ async def _left_alone(server: Server, names: Sequence[str], lost: Sequence[str],
 
 
 async def _find_elsewhere(
-    server: Server, names: Sequence[str], lost: Sequence[str], fields: Fields
+    server: Port, names: Sequence[str], lost: Sequence[str], fields: Fields
 ) -> dict[str, set[str]] | None:
     """
     Return which of the groups *lost* have a canonical elsewhere, each with its indices.
@@ -259,7 +252,7 @@ async def _find_elsewhere(
     return found
 
 
-async def _search(server: Server, index: Any, body: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+async def _search(server: Port, index: Any, body: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return all hits; ``None`` where shards do not answer, there are too many, or rights lack."""
     try:
         answer = await retry(server, lambda: server.search(index=index, body={**body, "size": HITS}))
@@ -271,7 +264,7 @@ async def _search(server: Server, index: Any, body: Mapping[str, Any]) -> list[d
     return None if find_gaps(answer) or len(hits) >= HITS else hits
 
 
-async def _warn_of_hidden(server: Server, names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> None:
+async def _warn_of_hidden(server: Port, names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> None:
     """Say it where documents that an alias hides are duplicates of documents that were removed."""
     hidden = await narrowed(server, names)
     try:

@@ -17,6 +17,7 @@ from es_simhash.arguments import FilePath, check_function, check_input, check_na
 from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import judge_mappings, no_index
 from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.delete_flow import find_streams, put_back, read_documents
@@ -37,7 +38,6 @@ from es_simhash.transport.protocol import (
     were,
 )
 from es_simhash.transport.retry_flow import refresh, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets_flow import last_generation, write_index
@@ -47,8 +47,7 @@ Present: TypeAlias = tuple[str, str | None, str]
 
 
 async def restore(
-    server: Server,
-    context: Context,
+    server: Port,
     archives: Sequence[FilePath],
     *,
     index: str | None = None,
@@ -70,14 +69,14 @@ async def restore(
         check_function("on_regrouped", on_regrouped)
     files = [check_input("archive", each) for each in archives]
     lines: Iterator[Archived] = await server.compute(_open, files)
-    targets = _Targets(context, index)
+    targets = _Targets(server.context, index)
     views: dict[str, tuple[str, ...]] = {}  # by plan
-    regroup = Regroup(context, few=sizes.few)
+    regroup = Regroup(server.context, few=sizes.few)
     done = 0
     created = Counter[str]()
     with noting(lambda: were(created.total(), "put back")):
         while batch := await server.compute(_take, lines, sizes):
-            work = _Batch(context, created, dry_run=dry_run)
+            work = _Batch(server.context, created, dry_run=dry_run)
             for line in batch:
                 work.add(line, await targets.find(server, line.index))
                 if line.view and index is None:
@@ -126,15 +125,15 @@ class _Targets:
         self._index = index
         self._known: dict[str, Target] = {}
 
-    async def find(self, server: Server, name: str) -> Target:
+    async def find(self, server: Port, name: str) -> Target:
         wanted = self._index or name
         if wanted not in self._known:
             is_named = self._index is not None
-            found = await find_target(server, self._context, wanted, is_named=is_named)
+            found = await find_target(server, wanted, is_named=is_named)
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
-    async def find_names(self, server: Server, names: Sequence[str]) -> list[str]:
+    async def find_names(self, server: Port, names: Sequence[str]) -> list[str]:
         """Return by which names documents of the indices *names* are grouped; none for one that cannot be used."""
         found = []
         for name in names:
@@ -172,7 +171,7 @@ class _Batch:
             item.settle("refused", target.fault, target.detail)
         self._items.append(item)
 
-    async def carry_out(self, server: Server) -> list[tuple[Archived, Restored]]:
+    async def carry_out(self, server: Port) -> list[tuple[Archived, Restored]]:
         """Write what is missing, and return each line with its record, in order."""
         await server.compute(self._refuse_misfits)
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
@@ -194,7 +193,7 @@ class _Batch:
         for n in find_misfits(list(asked.values()), prefix=self._prefix):
             self._items[places[n]].settle("refused", "other_scheme")
 
-    async def _create(self, server: Server) -> None:
+    async def _create(self, server: Port) -> None:
         """Create the documents; one whose id is taken is compared with what is there."""
         items = self._open()
         if not items:
@@ -217,7 +216,7 @@ class _Batch:
         await self._judge_taken(server, taken, {_key(item) for item in written})
         await self._check(server, [item for item in written if item.target.may_change])
 
-    async def _check(self, server: Server, items: Sequence[_Item]) -> None:
+    async def _check(self, server: Port, items: Sequence[_Item]) -> None:
         """Say which of the documents that were written now are not as they were archived."""
         found = await _read(server, items) if items else {}
         for item in items:
@@ -230,7 +229,7 @@ class _Batch:
         same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
         return routing == item.line.routing and same
 
-    async def _compare(self, server: Server, items: Sequence[_Item]) -> None:
+    async def _compare(self, server: Port, items: Sequence[_Item]) -> None:
         """Settle the lines whose documents are there, or cannot be read."""
         found = await _read(server, items) if items else {}
         for item in items:
@@ -241,7 +240,7 @@ class _Batch:
             else:
                 item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
 
-    async def _judge_taken(self, server: Server, items: Sequence[_Item], written: set[Key]) -> None:
+    async def _judge_taken(self, server: Port, items: Sequence[_Item], written: set[Key]) -> None:
         """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
         found = await _read(server, items) if items else {}
         for item in items:
@@ -270,7 +269,7 @@ def _key(item: _Item) -> Key:
     return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
 
 
-async def _read(server: Server, items: Sequence[_Item]) -> dict[Key, Present | None]:
+async def _read(server: Port, items: Sequence[_Item]) -> dict[Key, Present | None]:
     """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
     wanted: dict[Key, Key] = {}  # by the place where a document is
     streams: dict[str, list[str]] = {}
@@ -291,7 +290,7 @@ async def _read(server: Server, items: Sequence[_Item]) -> dict[Key, Present | N
     }
 
 
-async def _find_in_stream(server: Server, name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> None:
+async def _find_in_stream(server: Port, name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> None:
     """Note for each of *ids* that is in the stream, in which of its indices."""
 
     def add(hits: Hits) -> None:
@@ -331,7 +330,7 @@ class Target:
         return not self.created or self.created != created
 
 
-async def find_target(server: Server, context: Context, name: str, *, is_named: bool) -> Target:
+async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     """
     Return where documents for *name* are written to; costs up to three requests.
     *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
@@ -348,31 +347,29 @@ async def find_target(server: Server, context: Context, name: str, *, is_named: 
     if name not in answer:
         if not is_named:
             return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
-        return await _behind_name(server, context, name, answer)
+        return await _behind_name(server, name, answer)
     mapping = answer[name].get("mappings") or {}
     if "_data_stream_timestamp" in mapping:
         stream = (await find_streams(server)).get(name)
-        return await _judge(server, context, stream or name, name, mapping, is_stream=stream is not None)
-    return await _judge(server, context, name, name, mapping)
+        return await _judge(server, stream or name, name, mapping, is_stream=stream is not None)
+    return await _judge(server, name, name, mapping)
 
 
-async def _judge(
-    server: Server, context: Context, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
-) -> Target:
+async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False) -> Target:
     """Return the target *name*, whose documents go to the concrete *index*."""
-    settings = judge_mappings({index: {"mappings": mapping}}, context).each.get(index)
+    settings = judge_mappings({index: {"mappings": mapping}}, server.context).each.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
     vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
     return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 
-async def _behind_name(server: Server, context: Context, name: str, answer: Mapping[str, Any]) -> Target:
+async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Target:
     """Return the target of an alias or data stream that the caller names."""
     mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
         last = last_generation(mappings)
-        return await _judge(server, context, name, last, mappings[last], is_stream=True)
+        return await _judge(server, name, last, mappings[last], is_stream=True)
     index = (
         next(iter(mappings))
         if len(mappings) == 1
@@ -383,7 +380,7 @@ async def _behind_name(server: Server, context: Context, name: str, answer: Mapp
         raise InvalidInputError(
             f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
         )
-    return replace(await _judge(server, context, index, index, mappings[index]), view=name)
+    return replace(await _judge(server, index, index, mappings[index]), view=name)
 
 
 def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -393,7 +390,7 @@ def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
         yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
 
 
-async def _read_settings(server: Server, name: str, index: str) -> tuple[str, bool]:
+async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:
     """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
     try:
         answer = await retry(

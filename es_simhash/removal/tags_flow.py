@@ -17,8 +17,8 @@ from typing import Any
 from es_simhash.groups.reconcile_flow import read_groups, read_tags, reconcile, untag
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.groups.settings_flow import refuse_untaggable, settle_grouping
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import CONTAINED_IN
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import resolve_index
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.removal.delete_flow import read_planned
@@ -30,7 +30,6 @@ from es_simhash.removal.present_flow import read_decisive
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.transport.protocol import Index, Key, Progress, noting, were
 from es_simhash.transport.retry_flow import refresh
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets_flow import refuse_updates
@@ -39,19 +38,19 @@ BATCH = 200
 
 
 async def tag_duplicates(
-    server: Server, context: Context, index: Index, request: GroupingRequest, *, dry_run: bool
+    server: Port, index: Index, request: GroupingRequest, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """Yield a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
     server = await reading_primaries(server, index)
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     if not dry_run:
         await refuse_updates(server, index, resolved.mappings)
-    grouping = await settle_grouping(server, context, resolved, request, record=not dry_run)
+    grouping = await settle_grouping(server, resolved, request, record=not dry_run)
     failures: Sequence[Failure] = ()
     if not dry_run:
-        failures = (await reconcile(server, context, index, request)).failures
+        failures = (await reconcile(server, index, request)).failures
     failed = {(each.index, each.id): each for each in failures}
-    _, groups = await read_groups(server, context, index, resolved, grouping)
+    _, groups = await read_groups(server, index, resolved, grouping)
     for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
         kind: DuplicateKind | None = None
         if failure := failed.get((document.index, document.id)):
@@ -76,7 +75,7 @@ async def tag_duplicates(
 
 
 async def tag_contained(
-    server: Server, context: Context, index: Index, options: PlanOptions, *, dry_run: bool
+    server: Port, index: Index, options: PlanOptions, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
     Tag the documents of *index* that add nothing, and emit a :class:`DuplicateResult` each; in a dry run, only emit.
@@ -85,14 +84,14 @@ async def tag_contained(
     the tag.
     """
     server = await reading_primaries(server, index)
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     if not dry_run:
         await refuse_updates(server, index, resolved.mappings)
-        refuse_untaggable(resolved, prefix=context.prefix)
+        refuse_untaggable(resolved, prefix=server.prefix)
     tagged: set[Key] = set()
     with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
         path = Path(folder) / "plan"
-        await plan_removal(server, context, index, path, options)
+        await plan_removal(server, index, path, options)
         plan: Plan = await server.compute(read_plan, path)
         batches = plan.batches(BATCH)
         done = 0
@@ -106,17 +105,17 @@ async def tag_contained(
                     yield [record]
                 done += len(lines)
                 server.tell(Progress(done, len(plan), "tagging documents"))
-    found = await read_tags(server, index, context.prefix)
+    found = await read_tags(server, index, server.prefix)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
-        for record in await _untag(server, part, context.prefix, dry_run=dry_run):
+        for record in await _untag(server, part, server.prefix, dry_run=dry_run):
             yield [record]
     if not dry_run:
         await refresh(server, index)
 
 
-async def _tag(server: Server, lines: Sequence[PlannedRemoval], header: PlanHeader) -> list[DuplicateResult]:
+async def _tag(server: Port, lines: Sequence[PlannedRemoval], header: PlanHeader) -> list[DuplicateResult]:
     """Tag the documents of *lines*, if they and those that contain them are as they were; return what was done."""
     prefix = header.prefix
     decided_by = await read_decisive(
@@ -168,7 +167,7 @@ def _kind_of(outcome: Outcome) -> DuplicateKind:
 
 
 async def untag_removed(
-    server: Server, index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
+    server: Port, index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
 ) -> list[DuplicateResult]:
     """Remove tags that name one of the removed *ids*: what stood in these documents must be found again."""
     records: list[DuplicateResult] = []
@@ -179,7 +178,7 @@ async def untag_removed(
     return records
 
 
-async def _untag(server: Server, tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> list[DuplicateResult]:
+async def _untag(server: Port, tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> list[DuplicateResult]:
     """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]

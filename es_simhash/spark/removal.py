@@ -17,6 +17,7 @@ from es_simhash.lookup.options import Verification
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Rule, parse_within, target_of
 from es_simhash.removal.may_delete import (
@@ -35,7 +36,6 @@ from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.retry_flow import now, retry
-from es_simhash.transport.server import Server
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")
@@ -120,7 +120,7 @@ def plan_removal(
         check_column(df, "df", name)
     check_text(df, "text", text)
     grouping = Grouping(rule, max_distance, tuple(canonical) or ("id",), bound, per, span, measure)
-    server, ask = port_of(client), finish
+    server, ask = port_of(client, Context(prefix)), finish
     keeper = Keeper(checkpoints)
     columns = dict.fromkeys([*canonical, *limiting])
     documents = keeper.keep(df.select(*_VERSION, "fingerprint", *columns, check_text(df, "text", text).alias("text")))
@@ -129,9 +129,8 @@ def plan_removal(
     uuids = ask(read_uuids(server, names))
     if missing := sorted(set(names) - set(uuids)):
         raise IncompleteSearchError(f"index {missing[0]!r} does not exist any more: read the documents again")
-    context = Context(prefix)
-    resolved = ask(resolve_index(server, context, names))
-    agree(resolved, context)
+    resolved = ask(resolve_index(server, names))
+    agree(resolved, server.context)
     used = used_fields(grouping.to_dict(), None)
     for name, settings in resolved.each.items():
         _refuse_other(grouping, name, settings)
@@ -216,7 +215,7 @@ def _in_batches(lines: Iterator[PlannedRemoval | None]) -> Iterator[list[Planned
 
 
 async def _with_digests(
-    server: Server, lines: Sequence[PlannedRemoval | None], decided_by: Mapping[str, Decisive], needed: Sequence[str]
+    server: Port, lines: Sequence[PlannedRemoval | None], decided_by: Mapping[str, Decisive], needed: Sequence[str]
 ) -> list[PlannedRemoval | LeftOut]:
     """Return each line with the digests of its documents, or why it is left out; ``None`` is a text not similar."""
     documents = {each.key: each for line in lines if line is not None for each in (line.document, line.canonical)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -47,13 +47,13 @@ from es_simhash.mapping.fields import (
     say_taken,
     whole_update,
 )
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import Hits, Slice, View, open_ordered_view
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry_flow import now
-from es_simhash.transport.server import Server as Port
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets_flow import refuse_updates
 
@@ -81,12 +81,13 @@ class Connection:
     index: str
     prefix: str
     login: Login = field(repr=False)
+    scheme: str | Scheme | None = None
 
     @contextmanager
     def open(self) -> Iterator[Port]:
         client, _ = open_client(self.server, self.login.headers, self.index)
         try:
-            yield port_of(client)
+            yield port_of(client, Context(self.prefix, self.scheme))
         finally:
             client.close()
 
@@ -178,16 +179,15 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
     if names & set(_GROUPS) and not names >= set(_GROUPS):
         raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
     skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
-    connection = read_connection(options)
     scheme = read_scheme(options) if "fingerprint" in names else None
+    connection = replace(read_connection(options), scheme=scheme)
     if "fingerprint" in names and scheme is None:
         raise InvalidInputError(
             "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
         )
-    context = Context(connection.prefix, scheme)
     request = _request(options) if "group" in names else None
-    resolved, grouping = connection.run(lambda server: _settle(server, context, connection.index, request))
-    return _Writer(connection, context, resolved, grouping, "fingerprint" in names, skips)
+    resolved, grouping = connection.run(lambda server: _settle(server, connection.index, request))
+    return _Writer(connection, resolved, grouping, "fingerprint" in names, skips)
 
 
 def _request(options: Mapping[str, str]) -> GroupingRequest:
@@ -211,15 +211,13 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     )
 
 
-async def _settle(
-    server: Port, context: Context, index: str, request: GroupingRequest | None
-) -> tuple[Resolved, Grouping | None]:
-    resolved = await resolve_index(server, context, index)
-    agree(resolved, context)
+async def _settle(server: Port, index: str, request: GroupingRequest | None) -> tuple[Resolved, Grouping | None]:
+    resolved = await resolve_index(server, index)
+    agree(resolved, server.context)
     await refuse_updates(server, index, resolved.mappings)
     if request is None:
         return resolved, None
-    return resolved, await settle_grouping(server, context, resolved, request)
+    return resolved, await settle_grouping(server, resolved, request)
 
 
 @dataclass(frozen=True)
@@ -230,7 +228,6 @@ class _Writer(DataSourceArrowWriter):
     """
 
     connection: Connection
-    context: Context
     resolved: Resolved
     grouping: Grouping | None
     has_fingerprints: bool
@@ -274,7 +271,7 @@ class _Writer(DataSourceArrowWriter):
 
         def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             version, fields = wanted[key]
-            source, prefix = found.get("_source") or {}, self.context.prefix
+            source, prefix = found.get("_source") or {}, self.connection.prefix
             if fields and (held := own_content(source, prefix)) is not None:
                 taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
                 return None
@@ -291,10 +288,10 @@ class _Writer(DataSourceArrowWriter):
             if version != (found["_seq_no"], found["_primary_term"]):
                 changed.add(key)
                 return None
-            return "update", {"doc": {self.context.prefix: given}}
+            return "update", {"doc": {self.connection.prefix: given}}
 
         outcomes = await rewrite(
-            server, list(wanted), change, source=[self.context.prefix], check=lambda: self._check(server)
+            server, list(wanted), change, source=[self.connection.prefix], check=lambda: self._check(server)
         )
         done.changed += len(changed)
         done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
@@ -312,7 +309,9 @@ class _Writer(DataSourceArrowWriter):
     def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.has_fingerprints and row["fingerprint"] is not None:
-            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.context.prefix)[self.context.prefix]
+            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.connection.prefix)[
+                self.connection.prefix
+            ]
         if self.grouping is not None and row["group"] is not None:
             canonical, distance = row["duplicate_of"], row["distance"]
             fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
@@ -320,11 +319,9 @@ class _Writer(DataSourceArrowWriter):
 
     async def _check(self, server: Port) -> None:
         if self.grouping is not None:
-            await check_recorded(
-                server, self.context, self.connection.index, self.grouping, before=self.resolved, regroup=False
-            )
+            await check_recorded(server, self.connection.index, self.grouping, before=self.resolved, regroup=False)
         else:
-            agree(await resolve_index(server, self.context, self.connection.index), self.context)
+            agree(await resolve_index(server, self.connection.index), server.context)
 
 
 # What a document is told from every other one by, its version, and its fingerprint.
@@ -365,12 +362,11 @@ class SimHashSource(DataSource):
         if schema.names != [*OWN_COLUMNS, *_extra_columns(self.options)]:
             raise InvalidInputError("the columns are those of the option columns: give no schema")
         return _Reader(
-            read_connection(self.options),
+            replace(read_connection(self.options), scheme=read_scheme(self.options)),
             _extra_columns(self.options),
             check_filter(read_json(self.options, "filter")),
             read_number(self.options, "slices", SLICES),
             read_number(self.options, "page", PAGE),
-            read_scheme(self.options),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's
@@ -402,7 +398,6 @@ class _Reader(DataSourceReader):
     filter: Sequence[Mapping[str, Any]] = field(default_factory=list)
     slices: int = SLICES
     page: int = PAGE
-    scheme: str | Scheme | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
@@ -411,9 +406,8 @@ class _Reader(DataSourceReader):
         return [_Slice(number, view) for number in range(self.slices)]
 
     async def _check(self, server: Port) -> None:
-        context = Context(self.connection.prefix, self.scheme)
-        resolved = await resolve_index(server, context, self.connection.index)
-        agree(resolved, context)
+        resolved = await resolve_index(server, self.connection.index)
+        agree(resolved, server.context)
         refuse_hidden_fields(resolved.mappings, self.columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

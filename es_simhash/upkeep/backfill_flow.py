@@ -21,6 +21,7 @@ from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
@@ -35,7 +36,6 @@ from es_simhash.transport.protocol import (
     were,
 )
 from es_simhash.transport.retry_flow import Patience, check_shards, now, refresh
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.judge import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
 from es_simhash.upkeep.setup_flow import (
     find_targets,
@@ -103,7 +103,7 @@ class BackfillOptions:
 
 
 async def backfill(
-    server: Server, context: Context, index: Index, options: BackfillOptions
+    server: Port, index: Index, options: BackfillOptions
 ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
     """
     Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
@@ -113,12 +113,12 @@ async def backfill(
     """
     server = await reading_primaries(server, index)
     await check_shards(server, check_index(index))
-    targets = await find_targets(server, context, index, options.text_field, dry_run=options.dry_run)
+    targets = await find_targets(server, index, options.text_field, dry_run=options.dry_run)
     scheme = scheme_of(targets)
     fields = {name: list(each.text_fields) for name, each in targets.items()}
     same = len({tuple(each) for each in fields.values()}) == 1
     purpose: dict[str, Any] = {
-        "prefix": context.prefix,
+        "prefix": server.prefix,
         "scheme": scheme.to_dict(),
         "text_fields": next(iter(fields.values())) if same else fields,
     }
@@ -127,8 +127,8 @@ async def backfill(
     pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
     try:
-        judge = Judge(context.prefix, targets, pool)
-        backfill = _Backfill(context, index, options, judge, checkpoint)
+        judge = Judge(server.prefix, targets, pool)
+        backfill = _Backfill(server.context, index, options, judge, checkpoint)
         with noting(lambda: were(backfill.written, "changed")):
             async with aclosing(backfill.run(server)) as parts:
                 async for part in parts:
@@ -140,11 +140,11 @@ async def backfill(
             await server.compute(checkpoint.close)
 
 
-async def finish_backfill(server: Server, context: Context, index: Index, options: BackfillOptions) -> BackfillProgress:
+async def finish_backfill(server: Port, index: Index, options: BackfillOptions) -> BackfillProgress:
     """Carry a whole backfill out, and return its last report, with the first failures of all."""
     last: BackfillProgress
     failures: list[Failure] = []
-    async with aclosing(backfill(server, context, index, options)) as parts:
+    async with aclosing(backfill(server, index, options)) as parts:
         async for part in parts:
             last = part[-1]
             failures += last.failures[: FIRST_FAILURES - len(failures)]
@@ -167,7 +167,7 @@ class _Backfill:
         """How many documents are known to be changed."""
         return 0 if self._options.dry_run else self._ledger.changed
 
-    async def run(self, server: Server) -> AsyncGenerator[Sequence[BackfillProgress], None]:
+    async def run(self, server: Port) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options, ledger = self._options, self._ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         await refresh(server, self._index)
@@ -201,7 +201,7 @@ class _Backfill:
         yield [self._report(is_done=True)]
 
     async def _pass(
-        self, server: Server, body: Mapping[str, Any], page: int, take: Callable[[Server, Step], Awaitable[bool]]
+        self, server: Port, body: Mapping[str, Any], page: int, take: Callable[[Port, Step], Awaitable[bool]]
     ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options = self._options
         reading = Slices(
@@ -218,7 +218,7 @@ class _Backfill:
                     yield [self._report()]
         check_whole(reading.gaps)
 
-    async def _take_first(self, server: Server, step: Step) -> bool:
+    async def _take_first(self, server: Port, step: Step) -> bool:
         """Compare and write a page of the first pass, while the next pages are read; return whether to report."""
         hits = step.hits
         self._refuse_new_indices(hits)
@@ -238,7 +238,7 @@ class _Backfill:
         await self._compare_again(server, changed)
         shown = self._judge.take_shown()
         if not self._options.dry_run:
-            await record_text_fields(server, self._context, self._judge.targets, shown)
+            await record_text_fields(server, self._judge.targets, shown)
         self._ledger.seen += len(hits)
         self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
         await self._pace(server)
@@ -246,7 +246,7 @@ class _Backfill:
         server.tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
         return True
 
-    async def _take_later(self, server: Server, step: Step) -> bool:
+    async def _take_later(self, server: Port, step: Step) -> bool:
         self._refuse_new_indices(step.hits)
         fresh = await server.compute(self._ledger.find_fresh, step.hits)
         if fresh:
@@ -255,7 +255,7 @@ class _Backfill:
             await self._compare_again(server, [document_key(hit) for hit in fresh])
         return bool(fresh)
 
-    async def _compare_again(self, server: Server, places: Sequence[Key]) -> None:
+    async def _compare_again(self, server: Port, places: Sequence[Key]) -> None:
         at = await server.compute(now)
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -274,15 +274,15 @@ class _Backfill:
             reason = f"index {min(unknown)!r} was added while documents were read"
             raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
 
-    async def _record_passages(self, server: Server) -> None:
+    async def _record_passages(self, server: Port) -> None:
         """Record the indices in which every document with a text now has the terms of its passages."""
         for name, target in self._judge.targets.items():
             is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
             if is_done and await self._saw_all(server, name):
                 # So lookups of passages are complete there.
-                await record_settings(server, self._context, self._judge.targets, name, passages="complete")
+                await record_settings(server, self._judge.targets, name, passages="complete")
 
-    async def _saw_all(self, server: Server, name: str) -> bool:
+    async def _saw_all(self, server: Port, name: str) -> bool:
         """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
         documents, gaps = await count_documents(server, name, patience=Patience())
         return not gaps and documents <= self._ledger.seen_by_index[name]
@@ -295,7 +295,7 @@ class _Backfill:
                 f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
             )
 
-    async def _pace(self, server: Server) -> None:
+    async def _pace(self, server: Port) -> None:
         self._elapsed = await server.compute(time.monotonic) - self._began
         if (rate := self._options.documents_per_second) is not None:
             ahead = self._ledger.seen / rate - self._elapsed

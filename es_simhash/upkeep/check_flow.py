@@ -18,6 +18,7 @@ from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, fin
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.mapping.rule import Grouping, Regrouping
 from es_simhash.passages.candidates_flow import without_passages_query
@@ -25,7 +26,6 @@ from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.protocol import Call, Index, error_text, local_names, status_of
 from es_simhash.transport.retry_flow import retry, unless_refused
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import read_mappings
 from es_simhash.writes.targets_flow import read_source_modes
 
@@ -73,27 +73,27 @@ class IndexCheck:
     with_passages: int | None = None
 
 
-async def check_indices(server: Server, context: Context, index: Index) -> list[IndexCheck]:
+async def check_indices(server: Port, index: Index) -> list[IndexCheck]:
     """Return, for each of the indices, whether lookups work there, and if not, why not. Reads only."""
     mappings = await read_source_modes(server, index, await read_mappings(server, index))
     hidden = [] if local_names(index) == list(mappings) else await narrowed(server, index)
     checks = []
     for name, mapping in mappings.items():
-        checks.append(await _check(server, context, index if name in hidden else name, name, mapping))
+        checks.append(await _check(server, index if name in hidden else name, name, mapping))
     return checks
 
 
-async def _check(server: Server, context: Context, index: Index, name: str, mapping: Mapping[str, Any]) -> IndexCheck:
+async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, Any]) -> IndexCheck:
     """Check the index *name*, with the numbers of its documents that *index* shows."""
-    settings, faults = judge_mapping(context, mapping)
+    settings, faults = judge_mapping(server.context, mapping)
     ready = not faults
     faults += find_source_faults(mapping)
-    faults += find_group_faults(mapping, prefix=context.prefix) if ready else []
+    faults += find_group_faults(mapping, prefix=server.prefix) if ready else []
     documents = fingerprinted = 0
     try:
         documents, gaps = await _count(server, index, name, {"match_all": {}})
         fingerprinted, more = await _count(
-            server, index, name, {"exists": {"field": Fields(context.prefix).fingerprint}}
+            server, index, name, {"exists": {"field": Fields(server.prefix).fingerprint}}
         )
         if whole := sentences([*gaps, *more]):
             ready = False
@@ -103,22 +103,22 @@ async def _check(server: Server, context: Context, index: Index, name: str, mapp
             raise
         ready = False
         faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
-    if settings is not None and ready and not is_marked(mapping, settings, prefix=context.prefix):
-        used = len(markers_in_use(mapping, prefix=context.prefix))
+    if settings is not None and ready and not is_marked(mapping, settings, prefix=server.prefix):
+        used = len(markers_in_use(mapping, prefix=server.prefix))
         if used > 1 or not await _is_derived(server, name):
-            faults.append(Fault("no_marker" if used < 2 else "several_markers", context.prefix, str(used)))
+            faults.append(Fault("no_marker" if used < 2 else "several_markers", server.prefix, str(used)))
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
         lacking = await count_unfilled(
-            server, index, settings.scheme, texts, context.prefix, mappings=[mapping], clauses=clauses
+            server, index, settings.scheme, texts, server.prefix, mappings=[mapping], clauses=clauses
         )
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
-        faults += await _pipeline_errors(server, index, name, mapping, context.prefix)
+        faults += await _pipeline_errors(server, index, name, mapping, server.prefix)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:
-        with_passages, more_faults = await _judge_passages(server, index, name, settings, context.prefix)
+        with_passages, more_faults = await _judge_passages(server, index, name, settings, server.prefix)
         faults += more_faults
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
@@ -137,14 +137,14 @@ async def _check(server: Server, context: Context, index: Index, name: str, mapp
     )
 
 
-async def _is_derived(server: Server, name: str) -> bool:
+async def _is_derived(server: Port, name: str) -> bool:
     """Return whether index *name* has derived source, which takes no marker."""
     call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
     answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
     return has_derived_source((answer.get(name) or {}).get("settings") or {})
 
 
-async def _count(server: Server, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
+async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
     """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
     if index == name:
         return await count_documents(server, name, query)
@@ -152,7 +152,7 @@ async def _count(server: Server, index: Index, name: str, query: Mapping[str, An
 
 
 async def _judge_passages(
-    server: Server, index: Index, name: str, settings: IndexSettings, prefix: str
+    server: Port, index: Index, name: str, settings: IndexSettings, prefix: str
 ) -> tuple[int, list[Fault]]:
     """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
     fields = Fields(prefix)
@@ -164,7 +164,7 @@ async def _judge_passages(
 
 
 async def _pipeline_errors(
-    server: Server, index: Index, name: str, mapping: Mapping[str, Any], prefix: str
+    server: Port, index: Index, name: str, mapping: Mapping[str, Any], prefix: str
 ) -> list[Fault]:
     """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
     field = Fields(prefix).error

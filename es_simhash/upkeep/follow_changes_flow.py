@@ -19,12 +19,12 @@ import xxhash
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards_flow import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry_flow import now, retry
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_options import FollowOptions, Tally
 from es_simhash.upkeep.judge import Judge, Judgement
 from es_simhash.upkeep.setup_flow import Target, find_targets, has_passages, record_text_fields, scheme_of
@@ -57,11 +57,11 @@ class FollowedIndices:
         """A digest of that, by UUID of the index."""
         return {each.uuid: _purpose(each) for each in self.targets.values()}
 
-    async def check(self, server: Server) -> None:
+    async def check(self, server: Port) -> None:
         """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
-        await find_targets(server, self._context, self._index, self._options.text_field, dry_run=True)
+        await find_targets(server, self._index, self._options.text_field, dry_run=True)
 
-    async def look(self, server: Server, clock: float) -> dict[Shard, Position]:
+    async def look(self, server: Port, clock: float) -> dict[Shard, Position]:
         """Return the position of each shard; add our fields to a new index that lacks them."""
         found = await self._positions.read(server)
         positions = {shard: each for shard, each in found.items() if shard.index != self._options.state_index}
@@ -75,16 +75,16 @@ class FollowedIndices:
         """Read all settings again at the next look, after a failure."""
         self._read_at = -math.inf
 
-    async def record_text_fields(self, server: Server) -> None:
+    async def record_text_fields(self, server: Port) -> None:
         if self.judge is not None:
-            await record_text_fields(server, self._context, self.judge.targets, self.judge.take_shown())
+            await record_text_fields(server, self.judge.targets, self.judge.take_shown())
 
-    async def close(self, server: Server) -> None:
+    async def close(self, server: Port) -> None:
         if self._pool is not None:
             await server.compute(self._pool.close)
 
-    async def _read_targets(self, server: Server) -> None:
-        targets = await find_targets(server, self._context, self._index, self._options.text_field, dry_run=False)
+    async def _read_targets(self, server: Port) -> None:
+        targets = await find_targets(server, self._index, self._options.text_field, dry_run=False)
         before = self._computed
         scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
         if self._pool is None or self._computed != before:
@@ -247,7 +247,7 @@ class Changes:
         self._characters = memory_bytes // BYTES_PER_CHARACTER
         self._size = min(FIRST_PAGE, batch)
 
-    async def read(self, server: Server, place: Place, judge: Judge, first: int, last: int) -> Page:
+    async def read(self, server: Port, place: Place, judge: Judge, first: int, last: int) -> Page:
         """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
         asked = self._size + 1  # one document more shows whether all of the last number are here
         while True:
@@ -293,7 +293,7 @@ class Changes:
         fitting = self._characters // max(1, longest)
         self._size = max(1, min(self._batch, 2 * self._size, fitting))
 
-    async def repair(self, server: Server, place: Place, judge: Judge, hits: Hits) -> None:
+    async def repair(self, server: Port, place: Place, judge: Judge, hits: Hits) -> None:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
         Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.

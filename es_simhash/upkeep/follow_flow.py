@@ -13,13 +13,12 @@ from es_simhash.errors import InvalidInputError, LeaseError, MappingError, short
 from es_simhash.groups.reconcile_flow import Reconciled, reconcile
 from es_simhash.groups.rule import GroupingRequest, Resources
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards_flow import Shard, reading_primaries
 from es_simhash.transport.buckets_flow import count_documents
-from es_simhash.transport.pausing import Paused, Pausing
 from es_simhash.transport.protocol import Index, check_index, index_key, local_names
 from es_simhash.transport.retry_flow import Patience, refresh
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_changes_flow import Changes, FollowedIndices, Place, Places
 from es_simhash.upkeep.follow_lease_flow import Lease, LeaseLostError
 from es_simhash.upkeep.follow_options import (
@@ -29,14 +28,13 @@ from es_simhash.upkeep.follow_options import (
     Tally,
     find_outage,
 )
+from es_simhash.upkeep.pausing_flow import Paused, Pausing
 from es_simhash.upkeep.setup_flow import Target
 
 _SHARE_OF_LEASE = 1 / 3
 
 
-async def follow(
-    server: Server, context: Context, index: Index, options: FollowOptions
-) -> AsyncGenerator[Sequence[FollowReport], None]:
+async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGenerator[Sequence[FollowReport], None]:
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
     It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
@@ -50,7 +48,7 @@ async def follow(
         )
     if options.state_index in local_names(index):
         raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
-    follower = _Follower(context, index, options)
+    follower = _Follower(server.context, index, options)
     try:
         async with aclosing(follower.run(server)) as parts:
             async for part in parts:
@@ -76,7 +74,7 @@ class _Follower:
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
 
-    async def run(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def run(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
         self._clock = self._caught_up_at = await server.compute(time.monotonic)
         patience = Patience()
         while not self._is_done:
@@ -101,7 +99,7 @@ class _Follower:
         self._clock = await server.compute(time.monotonic)
         yield [self._report("done")]
 
-    async def close(self, server: Server) -> None:
+    async def close(self, server: Port) -> None:
         """Record the position, and give the lease back; if that fails, the lease ends by itself."""
         try:
             self._note_position()
@@ -111,7 +109,7 @@ class _Follower:
         finally:
             await self._indices.close(server)
 
-    async def _step(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _step(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
         """Take the lease, or do a round of work; note when everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
@@ -137,7 +135,7 @@ class _Follower:
         """How long to wait where nothing is to be done; the holder of a lease must show in time that it lives."""
         return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
 
-    async def _stand_by(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _stand_by(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
         if await self._lease.take(server):
             self._places.load(self._lease.position.get("places"))
             self._regroup.load(self._lease.position.get("groups", {}))
@@ -156,16 +154,14 @@ class _Follower:
                 kind="held",
             )
 
-    async def _round(self, server: Server) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _round(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
         """Read what changed up to now, then decide groups, then read a share again."""
         begun = await server.compute(time.monotonic)
         await self._look(server, begun)
         behind = self._places.behind
         if behind:
             yield [self._report("reading")]
-            async with aclosing(
-                _read(server, self._context, sorted({each.shard.index for each in behind}), self, behind)
-            ) as parts:
+            async with aclosing(_read(server, sorted({each.shard.index for each in behind}), self, behind)) as parts:
                 async for part in parts:
                     yield part
         await self._verify(server, begun)
@@ -184,7 +180,7 @@ class _Follower:
         else:
             await self._lease.renew_if_due(server)
 
-    async def _look(self, server: Server, clock: float) -> None:
+    async def _look(self, server: Port, clock: float) -> None:
         """Learn how many operations each shard has, and what its documents must carry."""
         positions = await self._indices.look(server, clock)
         self._regroup.note_targets(self._indices.targets)
@@ -192,7 +188,7 @@ class _Follower:
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
-    async def read_place(self, server: Server, place: Place) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def read_place(self, server: Port, place: Place) -> AsyncGenerator[Sequence[FollowReport], None]:
         last = place.position.checkpoint
         while place.is_behind:
             page_last = await self._repair(server, place, place.read + 1, last, is_change=True)
@@ -202,7 +198,7 @@ class _Follower:
             self._clock = await server.compute(time.monotonic)
             yield [self._report("reading")]
 
-    async def _repair(self, server: Server, place: Place, first: int, last: int, *, is_change: bool) -> int:
+    async def _repair(self, server: Port, place: Place, first: int, last: int, *, is_change: bool) -> int:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
         judge = self._indices.judge
         if judge is None:
@@ -222,7 +218,7 @@ class _Follower:
         await self._indices.record_text_fields(server)
         return page.last
 
-    async def _verify(self, server: Server, clock: float) -> None:
+    async def _verify(self, server: Port, clock: float) -> None:
         """Read the share again that is due by now, a page of each shard at most."""
         seconds = 0.0 if self._verified_at is None else clock - self._verified_at
         self._verified_at = clock
@@ -250,7 +246,7 @@ class _Follower:
 
 
 async def _read(
-    server: Server, _context: Context, names: Index, follower: _Follower, behind: Sequence[Place]
+    server: Port, names: Index, follower: _Follower, behind: Sequence[Place]
 ) -> AsyncGenerator[Sequence[FollowReport], None]:
     server = await reading_primaries(server, names)
     await refresh(server, names)
@@ -344,7 +340,7 @@ class Regroup:
         return self.is_pending
 
     async def carry_out(
-        self, server: Server, report: Callable[[], FollowReport]
+        self, server: Port, report: Callable[[], FollowReport]
     ) -> AsyncGenerator[Sequence[FollowReport], None]:
         """
         Decide the groups of the documents noted, or all groups; emit a *report* before each request.
@@ -361,7 +357,6 @@ class Regroup:
         pausing = Pausing(server, lambda: self._lease.renew_if_due(server))
         work = reconcile(
             pausing,
-            self._context,
             self._index,
             GroupingRequest(),
             ids=None if is_all else ids,

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from es_simhash.errors import LeaseError
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import (
     Index,
     error_text,
@@ -24,7 +25,6 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import now, retry
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.follow_options import LASTING, UnreadableError
 from es_simhash.writes.bulk_flow import CONFLICT, MISSING, NO_INDEX, UNREADABLE, Bulk, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Refusal, new_id, refuse_hindered
@@ -74,7 +74,7 @@ class Lease:
         self.seconds = seconds
         self.holder = ""
 
-    async def take(self, server: Server) -> bool:
+    async def take(self, server: Port) -> bool:
         """
         Look once whether the lease is free, and take it if it is; then :attr:`position` is that of the last holder.
         Raises LeaseError if the document cannot be read or written, UnreadableError or WritesRefusedError if only now.
@@ -102,7 +102,7 @@ class Lease:
         self.is_held = True
         return True
 
-    async def renew(self, server: Server, *, seconds: float | None = None) -> None:
+    async def renew(self, server: Port, *, seconds: float | None = None) -> None:
         """
         Record that the holder lives, and its position; the lease lasts *seconds* from now, by default as always.
         Raises LeaseLostError if another follower has it, LeaseError if the document cannot be read or written.
@@ -113,19 +113,19 @@ class Lease:
         # After a long lease, as if it had been renewed when it has an ordinary one left.
         self._renewed_at = begun if seconds is None else begun + seconds - self.seconds
 
-    async def renew_if_due(self, server: Server) -> None:
+    async def renew_if_due(self, server: Port) -> None:
         """Do as :meth:`renew` if a third of the time is over, or else nothing."""
         if self.is_held and await server.compute(time.monotonic) - self._renewed_at >= self.seconds * _RENEWED_AFTER:
             await self.renew(server)
 
-    async def release(self, server: Server) -> None:
+    async def release(self, server: Port) -> None:
         """Give the lease back, if it is held: with one request, because a lease that is not given back ends too."""
         if self.is_held:
             renewed = await server.compute(now)
             self.is_held = False
             await server.send(Bulk([self._operation(None, self.seconds, renewed)]).call())
 
-    async def _read(self, server: Server) -> Mapping[str, Any] | None:
+    async def _read(self, server: Port) -> Mapping[str, Any] | None:
         """Return the document, or ``None`` where there is none; make the index where it is missing."""
         answer = await retry(
             server, lambda: server.mget(body={"docs": [{"_index": self._state_index, "_id": self._id}]})
@@ -141,7 +141,7 @@ class Lease:
             await self._create_index(server)
         return found if found.get("found") else None
 
-    async def _create_index(self, server: Server) -> None:
+    async def _create_index(self, server: Port) -> None:
         body = {"mappings": _MAPPING, "settings": _SETTINGS}
         try:
             await server.create_index(index=self._state_index, body=body)
@@ -178,7 +178,7 @@ class Lease:
         }
         return Operation("create" if self._version is None else "index", header, body)
 
-    async def _write(self, server: Server, owner: str | None, seconds: float, renewed: str) -> None:
+    async def _write(self, server: Port, owner: str | None, seconds: float, renewed: str) -> None:
         [outcome] = await send_bulk(server, [self._operation(owner, seconds, renewed)])
         if outcome.is_done:
             self._version = outcome.version
@@ -193,7 +193,7 @@ class Lease:
                 kind="refused",
             )
 
-    async def _adopt(self, server: Server) -> None:
+    async def _adopt(self, server: Port) -> None:
         """Find out whether the refused write was carried out before, by an attempt whose answer was lost."""
         was_held, self.is_held = self.is_held, False  # until it is known
         found = await self._read(server)

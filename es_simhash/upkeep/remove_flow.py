@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import count
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import nothing_recorded
 from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, own_content
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import narrowed
 from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards_flow import reading_primaries
@@ -20,7 +20,6 @@ from es_simhash.transport.buckets_flow import count_documents
 from es_simhash.transport.pages_flow import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, local_names, noting
 from es_simhash.transport.retry_flow import refresh
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import change_mapping, read_mappings
 from es_simhash.writes.bulk_flow import send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
@@ -52,7 +51,7 @@ class RemovedFields:
 
 
 async def remove_fields(
-    server: Server, context: Context, index: Index, *, groups_only: bool = False, dry_run: bool = False
+    server: Port, index: Index, *, groups_only: bool = False, dry_run: bool = False
 ) -> RemovedFields:
     """
     Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
@@ -65,7 +64,7 @@ async def remove_fields(
     """
     server = await reading_primaries(server, index)
     every = await read_mappings(server, index)
-    prefix = context.prefix
+    prefix = server.prefix
     # Elsewhere nothing of ours was written: what is there with these names is the user's own.
     mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
     if not mappings:
@@ -100,7 +99,7 @@ async def remove_fields(
                 await change_mapping(
                     server, name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
                 )
-                context.forget()
+                server.context.forget()
     with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
         reading = Reading(server, index, body, page=PAGE)
         async with aclosing(reading.pages()) as pages:
@@ -110,12 +109,12 @@ async def remove_fields(
     if not clearing.failures:
         for name in recorded:
             await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
-        context.forget()
+        server.context.forget()
     await refresh(server, index)
     return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))
 
 
-async def _shown_whole(server: Server, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
+async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
     """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
     found = list(names)
     for name in [] if local_names(index) == found else await narrowed(server, index):
@@ -145,7 +144,7 @@ class _Clearing:
         self._names = names
         self._scripts = True
 
-    async def clear(self, server: Server, hits: Hits) -> None:
+    async def clear(self, server: Port, hits: Hits) -> None:
         hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
         outcomes = await self._send(server, hits)
         refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
@@ -160,7 +159,7 @@ class _Clearing:
                 self.failures.append(outcome.to_failure())
         refuse_hindered(outcomes)
 
-    async def _send(self, server: Server, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+    async def _send(self, server: Port, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         operations = []
         for hit in hits:
             header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}

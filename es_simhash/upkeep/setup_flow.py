@@ -36,6 +36,7 @@ from es_simhash.mapping.meta import (
     text_fields_of,
     unfilled,
 )
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, no_index, resolve_index
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets_flow import count_documents
@@ -50,15 +51,13 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry_flow import Patience, retry, unless_refused
-from es_simhash.transport.server import Server
 from es_simhash.writes.targets_flow import put_fields, refuse_updates
 
 logger = logging.getLogger("es_simhash")
 
 
 async def create_index(
-    server: Server,
-    context: Context,
+    server: Port,
     index: str,
     settings: IndexSettings,
     mappings: Mapping[str, Any] | None,
@@ -75,7 +74,7 @@ async def create_index(
     """
     check_index(check_name("index", index))
     theirs = check_own_mapping(
-        {} if mappings is None else mappings, prefix=context.prefix, text_fields=settings.text_fields
+        {} if mappings is None else mappings, prefix=server.prefix, text_fields=settings.text_fields
     )
     check_texts(index, theirs, settings.text_fields)
     if index_settings is not None:
@@ -84,35 +83,35 @@ async def create_index(
         settings = replace(settings, value=False)  # _source would show it as a number, which JavaScript rounds
     for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
         logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
-    ours = mapping_of(settings, prefix=context.prefix)
+    ours = mapping_of(settings, prefix=server.prefix)
     properties = dict(theirs.get("properties") or {})
     merged = {
         **theirs,
-        "_meta": merge_meta(theirs.get("_meta"), settings, prefix=context.prefix),
+        "_meta": merge_meta(theirs.get("_meta"), settings, prefix=server.prefix),
         "properties": properties | ours["properties"],
     }
-    refuse_other_use(index, merged, context.prefix)
+    refuse_other_use(index, merged, server.prefix)
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     if dry_run:
         check_new_name(index)
         await _try_body(server, index, body)
         return settings
-    await put_fields(server, Call("create_index", {"index": index, "body": body}), prefix=context.prefix)
-    context.forget()
+    await put_fields(server, Call("create_index", {"index": index, "body": body}), prefix=server.prefix)
+    server.context.forget()
     try:
-        await _outdo_templates(server, context, index, settings)
+        await _outdo_templates(server, index, settings)
     except BaseException as error:
         error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
         raise
     return settings
 
 
-async def _try_body(server: Server, index: str, body: Mapping[str, Any]) -> None:
+async def _try_body(server: Port, index: str, body: Mapping[str, Any]) -> None:
     """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
     await unless_refused(simulate(server, {"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
 
 
-async def simulate(server: Server, template: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+async def simulate(server: Port, template: Mapping[str, Any], what: str) -> Mapping[str, Any]:
     """Return what a new index of *template* would have; raise InvalidInputError if the server would refuse *what*."""
     # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
     body = {**template, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
@@ -132,22 +131,21 @@ def _reason(error: BaseException) -> str:
     return text.partition(", cause [Validation Failed: 1: ")[2].removesuffix(";]") or text
 
 
-async def _outdo_templates(server: Server, context: Context, index: str, settings: IndexSettings) -> None:
+async def _outdo_templates(server: Port, index: str, settings: IndexSettings) -> None:
     """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
     mapping = next(iter((await read_mappings(server, index)).values()))
-    refuse_other_use(index, mapping, context.prefix)
-    recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(context.prefix) or {}
+    refuse_other_use(index, mapping, server.prefix)
+    recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
-    if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=context.prefix):
+    if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
         settings = replace(settings, extra=extra or None)
-        body = mapping_update(mapping, settings, prefix=context.prefix)
-        await change_mapping(server, index, mapping, body, prefix=context.prefix)
+        body = mapping_update(mapping, settings, prefix=server.prefix)
+        await change_mapping(server, index, mapping, body, prefix=server.prefix)
 
 
 async def put_mapping(
-    server: Server,
-    context: Context,
+    server: Port,
     index: Index,
     scheme: str | Scheme | None,
     text_field: str | Sequence[str],
@@ -162,23 +160,27 @@ async def put_mapping(
     Settings that are not given stay as the index records them. All indices are judged before one is changed. Raises
     MappingError if an index maps the prefix to something else, or records another scheme for it.
     """
-    wanted = context.wanted if scheme is None else scheme
+    wanted = server.context.wanted if scheme is None else scheme
     # Refuses what cannot be used before a server is asked.
     build_mapping(
         scheme=DEFAULT_SCHEME if wanted is None else wanted,
         text_field=text_field,
         max_distance=max_distance,
-        prefix=context.prefix,
+        prefix=server.prefix,
     )
     mappings = await read_mappings(server, index)
     bodies = {}
     for name, mapping in mappings.items():
-        refuse_other_use(name, mapping, context.prefix)
+        refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
-        recorded = read_settings(mapping, prefix=context.prefix)
-        if recorded is not None and wanted is not None and not replace(context, wanted=wanted).accepts(recorded.scheme):
+        recorded = read_settings(mapping, prefix=server.prefix)
+        if (
+            recorded is not None
+            and wanted is not None
+            and not replace(server.context, wanted=wanted).accepts(recorded.scheme)
+        ):
             raise MappingError(
-                f"index {name!r} records scheme {recorded.scheme} for prefix {context.prefix!r}, not {wanted}: "
+                f"index {name!r} records scheme {recorded.scheme} for prefix {server.prefix!r}, not {wanted}: "
                 "backfill the new scheme under a second prefix"
             )
         given = build_settings(
@@ -192,19 +194,19 @@ async def put_mapping(
             state = recorded.passages if recorded else None
             given = replace(given, passages=state or await _state_of_new_passages(server, name))
         settings = replace(given, extra=recorded.extra if recorded else None)
-        bodies[name] = mapping_update(mapping, settings, prefix=context.prefix)
+        bodies[name] = mapping_update(mapping, settings, prefix=server.prefix)
     if not dry_run:
-        context.forget()
+        server.context.forget()
         changed: list[str] = []
         with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
             for name, body in bodies.items():
-                await change_mapping(server, name, mappings[name], body, prefix=context.prefix)
+                await change_mapping(server, name, mappings[name], body, prefix=server.prefix)
                 changed.append(name)
-        context.forget()
+        server.context.forget()
     return sorted(mappings)
 
 
-async def _state_of_new_passages(server: Server, name: str) -> PassageState:
+async def _state_of_new_passages(server: Port, name: str) -> PassageState:
     """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
     # A user who may change mappings need not be one who may search.
     found = await unless_refused(count_documents(server, name), 401, 403)
@@ -212,7 +214,7 @@ async def _state_of_new_passages(server: Server, name: str) -> PassageState:
 
 
 async def change_mapping(
-    server: Server, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str
+    server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str
 ) -> None:
     """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
@@ -240,7 +242,7 @@ def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping.get("properties") or {}
 
 
-async def read_mappings(server: Server, index: Index) -> dict[str, Mapping[str, Any]]:
+async def read_mappings(server: Port, index: Index) -> dict[str, Mapping[str, Any]]:
     """Return the mapping of each concrete index behind *index*, sorted by name; costs one request."""
     answer = await server.get_mapping(index=check_index(index))
     if not answer:
@@ -275,7 +277,7 @@ def scheme_of(targets: Mapping[str, Target]) -> Scheme:
 
 
 async def find_targets(
-    server: Server, context: Context, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
+    server: Port, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
 ) -> dict[str, Target]:
     """
     Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
@@ -284,19 +286,21 @@ async def find_targets(
     mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
     records or no index can have such a field.
     """
-    resolved = await resolve_index(server, context, index)
+    resolved = await resolve_index(server, index)
     await refuse_updates(server, index, resolved.mappings)
     if resolved.assumed is not None:
         raise MappingError(
             f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
             "holds the index, as a user who may read mappings"
         )
-    lacking = _find_lacking(context, resolved, text_field)
-    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(context, resolved))
-    names = {name: _text_fields(name, settings, resolved, context, text_field) for name, settings in every.items()}
+    lacking = _find_lacking(server.context, resolved, text_field)
+    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(server.context, resolved))
+    names = {
+        name: _text_fields(name, settings, resolved, server.context, text_field) for name, settings in every.items()
+    }
     for name in every if text_field else ():
         check_texts(name, resolved.mappings[name], names[name])
-    await _refuse_impossible(server, context, resolved, names)
+    await _refuse_impossible(server, resolved, names)
     answer = await retry(server, lambda: server.get_settings(index=index))
     targets = {}
     for name in sorted(every):
@@ -306,26 +310,24 @@ async def find_targets(
     if not dry_run:
         # An index in which no document has such a text needs no fields; its documents are only read.
         lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
-        await _add_fields(server, context, resolved, targets, lacking)
+        await _add_fields(server, resolved, targets, lacking)
     return targets
 
 
-async def _add_fields(
-    server: Server, context: Context, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]
-) -> None:
+async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]) -> None:
     """Add our fields to the indices *lacking* them, and where it is allowed, the marker."""
     for name, target in targets.items():
-        has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=context.prefix)
+        has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=server.prefix)
         if name not in lacking and (has_marker or not target.is_recorded):
             continue
-        body = mapping_update(resolved.mappings[name], target.settings, prefix=context.prefix)
+        body = mapping_update(resolved.mappings[name], target.settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
         except Exception as error:
             # Lookups without a marker read the mapping.
             if name in lacking or status_of(error) not in (400, 401, 403):
                 raise
-        context.forget()
+        server.context.forget()
 
 
 def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
@@ -364,9 +366,7 @@ def _text_fields(
     return shared
 
 
-async def _refuse_impossible(
-    server: Server, context: Context, resolved: Resolved, names: Mapping[str, tuple[str, ...]]
-) -> None:
+async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
     """
     Refuse text fields that no document can have, before a fingerprint is written or removed.
     An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
@@ -381,7 +381,7 @@ async def _refuse_impossible(
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
-            query = {"exists": {"field": f"{context.prefix}.fingerprint"}}
+            query = {"exists": {"field": f"{server.prefix}.fingerprint"}}
             if await _has_documents(server, name, query):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
@@ -390,7 +390,7 @@ async def _refuse_impossible(
                 )
 
 
-async def _has_documents(server: Server, index: Index, query: Mapping[str, Any] | None = None) -> bool:
+async def _has_documents(server: Port, index: Index, query: Mapping[str, Any] | None = None) -> bool:
     """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
     documents, gaps = await count_documents(server, index, query, patience=Patience())
     check_whole(gaps)
@@ -401,27 +401,23 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
     return name in resolved.each and field in resolved.each[name].text_fields
 
 
-async def record_settings(
-    server: Server, context: Context, targets: dict[str, Target], name: str, **changes: Any
-) -> None:
+async def record_settings(server: Port, targets: dict[str, Target], name: str, **changes: Any) -> None:
     """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
     mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
-    settings = replace(read_settings(mapping, prefix=context.prefix) or targets[name].settings, **changes)
-    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=context.prefix)}
-    marker = {"properties": marker_properties(settings, prefix=context.prefix, mapping=mapping)}
+    settings = replace(read_settings(mapping, prefix=server.prefix) or targets[name].settings, **changes)
+    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)}
+    marker = {"properties": marker_properties(settings, prefix=server.prefix, mapping=mapping)}
     try:
-        await server.put_mapping(index=name, body=record | {"properties": {context.prefix: marker}})
+        await server.put_mapping(index=name, body=record | {"properties": {server.prefix: marker}})
     except Exception as error:
         # A full mapping, and one of derived source, take no marker: lookups read the mapping instead.
-        if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=context.prefix):
+        if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=server.prefix):
             raise
         await server.put_mapping(index=name, body=record)
-    context.forget()
+    server.context.forget()
     targets[name] = replace(targets[name], settings=settings)
 
 
-async def record_text_fields(
-    server: Server, context: Context, targets: dict[str, Target], names: Sequence[str]
-) -> None:
+async def record_text_fields(server: Port, targets: dict[str, Target], names: Sequence[str]) -> None:
     for name in names:
-        await record_settings(server, context, targets, name, text_fields=targets[name].text_fields)
+        await record_settings(server, targets, name, text_fields=targets[name].text_fields)

@@ -16,7 +16,7 @@ from typing import Any
 
 from es_simhash.arguments import check_fields, check_server_name
 from es_simhash.errors import InvalidInputError, MappingError, NoIndexError
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error
 from es_simhash.mapping.mapping import has_derived_source, has_synthetic_source, mapping_update
 from es_simhash.mapping.meta import (
@@ -28,11 +28,11 @@ from es_simhash.mapping.meta import (
     read_settings,
     text_fields_of,
 )
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree, resolve_index
 from es_simhash.record import Record
 from es_simhash.transport.protocol import Index, status_of
 from es_simhash.transport.retry_flow import unless_refused
-from es_simhash.transport.server import Server
 from es_simhash.upkeep.setup_flow import simulate
 from es_simhash.writes.targets_flow import ask_about, next_index, write_index
 
@@ -72,9 +72,7 @@ class TemplateChange(Record):
         return "\n".join(difflib.unified_diff(before, after, "before", "after", lineterm=""))
 
 
-async def put_index_template(
-    server: Server, context: Context, name: str, text_field: Any, *, dry_run: bool = False
-) -> TemplateChange:
+async def put_index_template(server: Port, name: str, text_field: Any, *, dry_run: bool = False) -> TemplateChange:
     """
     Put our fields into the index template that *name* means: an alias, a data stream, or a template.
     Cost: up to nine requests. No server writes a template on condition, so it is read again just before it is stored;
@@ -82,26 +80,26 @@ async def put_index_template(
     """
     check_server_name("name", name, of="an index template, an alias or a data stream")
     check_fields("text_field", text_field, may_lack=True)
-    template, users = await _find_template(server, context, name)
+    template, users = await _find_template(server, name)
     before = await _read_template(server, template)
     shown = await simulate(server, before, f"index template {template!r}")
     mapping, index_settings = shown.get("mappings") or {}, shown.get("settings") or {}
-    _refuse_faults(template, mapping, prefix=context.prefix, but=("no_fields", "not_mapped"))
-    settings = await _read_wanted(server, context, users or before["index_patterns"], mapping, text_field)
+    _refuse_faults(template, mapping, prefix=server.prefix, but=("no_fields", "not_mapped"))
+    settings = await _read_wanted(server, users or before["index_patterns"], mapping, text_field)
     if has_synthetic_source(mapping, index_settings):
         settings = replace(settings, value=False)
-    update = mapping_update(mapping, settings, prefix=context.prefix)
+    update = mapping_update(mapping, settings, prefix=server.prefix)
     if has_derived_source(index_settings):
-        update = for_derived_source(update, prefix=context.prefix)
-    after = _with_fields(before, update["properties"][context.prefix], settings, prefix=context.prefix)
+        update = for_derived_source(update, prefix=server.prefix)
+    after = _with_fields(before, update["properties"][server.prefix], settings, prefix=server.prefix)
     result = (await simulate(server, after, f"index template {template!r} with our fields")).get("mappings") or {}
     if result == mapping:
         return TemplateChange(template, before, before, stored=False)
     _refuse_managed(template, before)
-    _refuse_faults(template, result, prefix=context.prefix)
-    if read_settings(result, prefix=context.prefix) != settings:
+    _refuse_faults(template, result, prefix=server.prefix)
+    if read_settings(result, prefix=server.prefix) != settings:
         raise InvalidInputError(
-            f"a component template of index template {template!r} records other settings for {context.prefix!r} "
+            f"a component template of index template {template!r} records other settings for {server.prefix!r} "
             f"({', '.join(before.get('composed_of') or ())}): take it out of composed_of, and run this again"
         )
     if not dry_run:
@@ -111,7 +109,7 @@ async def put_index_template(
     return TemplateChange(template, before, after, stored=not dry_run)
 
 
-async def _find_template(server: Server, context: Context, name: str) -> tuple[str, str | None]:
+async def _find_template(server: Port, name: str) -> tuple[str, str | None]:
     """Return the template of *name*, and the name that shows what its indices record; ``None`` for its patterns."""
     streams = (await ask_about(server, "get_data_stream", name) or {}).get("data_streams")
     if streams:
@@ -132,7 +130,7 @@ async def _find_template(server: Server, context: Context, name: str) -> tuple[s
                 )
             raise InvalidInputError(f"there is no alias, data stream or index template {name!r}: check the name")
         raise mapping_error(
-            name, [Fault("no_template", context.prefix, found=f"no index template matches {created!r}", wanted=name)]
+            name, [Fault("no_template", server.prefix, found=f"no index template matches {created!r}", wanted=name)]
         )
     return max(fitting, key=lambda each: int(templates[each].get("priority") or 0)), name
 
@@ -141,7 +139,7 @@ def _matches(index: str, patterns: Iterable[str]) -> bool:
     return any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), index) for each in patterns)
 
 
-async def _refuse_legacy(server: Server, created: str) -> None:
+async def _refuse_legacy(server: Port, created: str) -> None:
     """Raise if only a template of the older kind makes the index *created*, or has that name."""
     legacy: Mapping[str, Any] = await server.get_legacy_template()
     for name, body in sorted(legacy.items()):
@@ -176,22 +174,20 @@ def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: S
         )
 
 
-async def _read_template(server: Server, name: str) -> dict[str, Any]:
+async def _read_template(server: Port, name: str) -> dict[str, Any]:
     answer = await server.get_index_template(name=name)
     body = answer["index_templates"][0]["index_template"]
     return {key: value for key, value in body.items() if not key.startswith(_MOMENTS)}
 
 
-async def _read_wanted(
-    server: Server, context: Context, users: Index, mapping: Mapping[str, Any], text_field: Any
-) -> IndexSettings:
+async def _read_wanted(server: Port, users: Index, mapping: Mapping[str, Any], text_field: Any) -> IndexSettings:
     """
     Return what new indices are to record: what the indices *users* do, else what the template's *mapping* does.
     Without the grouping: an ingest records it, and a change of it would leave a template behind. A new index has no
     documents that lack passages.
     """
     try:
-        resolved = await resolve_index(server, context, users)
+        resolved = await resolve_index(server, users)
     except Exception as error:
         # Nothing has to be there yet that the patterns of a template match.
         if isinstance(users, str) or not (isinstance(error, NoIndexError) or status_of(error) == NOT_FOUND):
@@ -199,10 +195,10 @@ async def _read_wanted(
         resolved = Resolved()
     # An index that a rollover made without our fields is faulty, and is the reason to call this.
     if resolved.each or resolved.assumed is not None:
-        settings = agree(replace(resolved, faults=()), context)
+        settings = agree(replace(resolved, faults=()), server.context)
     else:
-        known = read_settings(mapping, prefix=context.prefix)
-        settings = context.assumed_settings() or known or build_settings()
+        known = read_settings(mapping, prefix=server.prefix)
+        settings = server.context.assumed_settings() or known or build_settings()
     recorded = [each.text_fields for each in resolved.each.values()]
     if text_field or not recorded or any(recorded):
         settings = replace(settings, text_fields=text_fields_of(settings, text_field or None))

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Key, document_key, error_text, status_of
 from es_simhash.transport.retry_flow import Patience, attempt, is_passing, retry
-from es_simhash.transport.server import Server
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
 logger = logging.getLogger("es_simhash")
@@ -118,7 +118,7 @@ class Bulk:
         """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
         return self._call(self._waves[0])
 
-    async def finish(self, server: Server, answer: Any) -> list[Outcome]:
+    async def finish(self, server: Port, answer: Any) -> list[Outcome]:
         """Return the outcome of each operation, given the *answer* to the first request."""
         await self._take(server, self._waves[0], answer)
         for number, wave in enumerate(self._waves):
@@ -128,7 +128,7 @@ class Bulk:
             await self._recognise(server, wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
 
-    async def _recognise(self, server: Server, wave: Sequence[int]) -> None:
+    async def _recognise(self, server: Port, wave: Sequence[int]) -> None:
         """Correct the outcomes of documents that exist because an earlier attempt of ours created them."""
         places = [
             place
@@ -189,10 +189,10 @@ class Bulk:
     def _call(self, places: Iterable[int]) -> Call:
         return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
 
-    async def _send(self, server: Server, places: Sequence[int]) -> None:
+    async def _send(self, server: Port, places: Sequence[int]) -> None:
         await self._take(server, places, await attempt(server.send(self._call(places))))
 
-    async def _take(self, server: Server, places: Sequence[int], answer: Any) -> None:
+    async def _take(self, server: Port, places: Sequence[int], answer: Any) -> None:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
         if not isinstance(answer, BaseException):
             for place, item in zip(places, answer["items"], strict=True):
@@ -244,7 +244,7 @@ class Bulk:
         self._changed.add(place)
         del self._asked[place]
 
-    async def _repeat(self, server: Server, wave: Sequence[int]) -> None:
+    async def _repeat(self, server: Port, wave: Sequence[int]) -> None:
         patience, before = Patience(), len(wave)
         while waiting := self._waiting(wave):
             if len(waiting) < before:  # a short queue takes a few operations at a time: no reason to give up
@@ -326,7 +326,7 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
     return later.kind in ("index", "delete") and places[0] == places[1]
 
 
-async def send_bulk(server: Server, operations: Sequence[Operation]) -> list[Outcome]:
+async def send_bulk(server: Port, operations: Sequence[Operation]) -> list[Outcome]:
     """
     Carry *operations* out and return their outcomes, in order.
     Operations that the server refuses for load (429, 502, 503, 504) are sent again, with waits that grow while it
@@ -340,7 +340,7 @@ async def send_bulk(server: Server, operations: Sequence[Operation]) -> list[Out
     return await bulk.finish(server, await attempt(server.send(bulk.call())))
 
 
-async def send_surely(server: Server, operations: Sequence[Operation]) -> list[Outcome]:
+async def send_surely(server: Port, operations: Sequence[Operation]) -> list[Outcome]:
     """Carry out operations that may be carried out twice; sent again also where perhaps only the answer was lost."""
     patience = Patience()
     while True:
@@ -377,7 +377,7 @@ def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def rewrite(
-    server: Server,
+    server: Port,
     places: Sequence[Key],
     change: Change,
     *,
@@ -424,7 +424,7 @@ async def rewrite(
     return outcomes
 
 
-async def _read(server: Server, places: Sequence[Key], *, source: bool | Sequence[str]) -> list[Mapping[str, Any]]:
+async def _read(server: Port, places: Sequence[Key], *, source: bool | Sequence[str]) -> list[Mapping[str, Any]]:
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)

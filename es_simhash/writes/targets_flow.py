@@ -18,20 +18,20 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
+from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve_flow import agree
 from es_simhash.mapping.shards_flow import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages_flow import read_each
 from es_simhash.transport.protocol import Call, Index, Key, error_text
 from es_simhash.transport.retry_flow import refresh, retry, unless_refused
-from es_simhash.transport.server import Server
 from es_simhash.writes.bulk_flow import send_surely
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
 
 
-async def find_copies(server: Server, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+async def find_copies(server: Port, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
     found: list[Mapping[str, Any]] = []
     await refresh(server, index)
@@ -40,7 +40,7 @@ async def find_copies(server: Server, index: Index, ids: Sequence[str]) -> list[
     return found
 
 
-async def put_fields(server: Server, call: Call, *, prefix: str) -> None:
+async def put_fields(server: Port, call: Call, *, prefix: str) -> None:
     """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
     try:
         await server.send(call)
@@ -61,7 +61,7 @@ _NO_ANSWER = (400, 401, 403, 404, 405)
 _ROLLOVER = re.compile("(.*-)([0-9]+)")
 
 
-async def prepare_targets(server: Server, context: Context, index: str, resolved: Resolved) -> Resolved:
+async def prepare_targets(server: Port, index: str, resolved: Resolved) -> Resolved:
     """
     Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
     No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user may not
@@ -70,23 +70,23 @@ async def prepare_targets(server: Server, context: Context, index: str, resolved
     """
     if resolved.assumed is not None:
         return resolved
-    settings = agree(resolved, context)
-    resolved = await _map_lacking(server, context, resolved, settings)
+    settings = agree(resolved, server.context)
+    resolved = await _map_lacking(server, resolved, settings)
     if index not in resolved.mappings:
-        await _check_next(server, context, index, settings)
+        await _check_next(server, index, settings)
     return resolved
 
 
-async def _map_lacking(server: Server, context: Context, resolved: Resolved, settings: IndexSettings) -> Resolved:
+async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings) -> Resolved:
     """Add our fields to the indices without them, with the settings of the other indices."""
     lacking = resolved.unmapped
     settings = unfilled(settings)
     mappings, each = dict(resolved.mappings), dict(resolved.each)
     for name in lacking:
-        refuse_other_use(name, mappings[name], context.prefix)
-        body = mapping_update(mappings[name], settings, prefix=context.prefix)
+        refuse_other_use(name, mappings[name], server.prefix)
+        body = mapping_update(mappings[name], settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=context.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
         except Exception as error:
             error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
             raise
@@ -95,12 +95,12 @@ async def _map_lacking(server: Server, context: Context, resolved: Resolved, set
         each[name] = settings
     if not lacking:
         return resolved
-    context.forget()
+    server.context.forget()
     return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
 
 
 async def read_source_modes(
-    server: Server, index: Index, mappings: Mapping[str, Mapping[str, Any]]
+    server: Port, index: Index, mappings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
     """
     Return *mappings* with the mode of ``_source`` that index settings may give them; costs one request.
@@ -114,12 +114,12 @@ async def read_source_modes(
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
 
-async def refuse_updates(server: Server, index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> None:
+async def refuse_updates(server: Port, index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> None:
     """Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too: one request."""
     refuse_partial_sources(await read_source_modes(server, index, mappings))
 
 
-async def refuse_masked(server: Server, names: Iterable[str]) -> None:
+async def refuse_masked(server: Port, names: Iterable[str]) -> None:
     """
     Raise WritesRefusedError if this login may see only parts of the documents of an index, or only some of them.
     What it reads may be hashes in place of values, and would be archived so. Both products refuse its updates, so an
@@ -138,7 +138,7 @@ async def refuse_masked(server: Server, names: Iterable[str]) -> None:
             )
 
 
-async def _check_next(server: Server, context: Context, index: str, settings: IndexSettings) -> None:
+async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:
     """Refuse an alias or data stream whose next index would lack our fields: only a template can add them there."""
     streams = (await ask_about(server, "get_data_stream", index) or {}).get("data_streams")
     if streams:
@@ -153,10 +153,10 @@ async def _check_next(server: Server, context: Context, index: str, settings: In
         simulated = await ask_about(server, "simulate_index", created)
     if simulated is not None and not simulated.get("template"):
         raise mapping_error(
-            index, [Fault("no_template", context.prefix, found=f"{template} does not exist", wanted=index)]
+            index, [Fault("no_template", server.prefix, found=f"{template} does not exist", wanted=index)]
         )
-    if simulated is not None and (reason := _judge_template(context, simulated, template, settings)):
-        raise mapping_error(index, [Fault("template", context.prefix, found=reason, wanted=index)])
+    if simulated is not None and (reason := _judge_template(server.context, simulated, template, settings)):
+        raise mapping_error(index, [Fault("template", server.prefix, found=reason, wanted=index)])
 
 
 def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
@@ -185,7 +185,7 @@ def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
-async def find_write_index(server: Server, index: str, names: Iterable[str]) -> str:
+async def find_write_index(server: Port, index: str, names: Iterable[str]) -> str:
     """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
     if all(name.startswith(".ds-") for name in names):
         return last_generation(names)
@@ -198,6 +198,6 @@ def last_generation(names: Iterable[str]) -> str:
     return max(names, key=lambda name: name.rsplit("-", 1)[-1])
 
 
-async def ask_about(server: Server, api: str, name: str) -> dict[str, Any] | None:
+async def ask_about(server: Port, api: str, name: str) -> dict[str, Any] | None:
     """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
     return await unless_refused(server.send(Call(api, {"name": name})), *_NO_ANSWER)

@@ -5,11 +5,9 @@ import pytest
 from es_simhash import MappingError, fingerprint_fields
 from es_simhash.groups.reconcile_flow import reconcile
 from es_simhash.groups.rule import GroupingRequest
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.rule import Grouping, Regrouping
 from tests.transport.by_hand import (
     CLOSES,
-    SCRIPTED,
     Cancelled,
     calls_to_fail,
     carry_out,
@@ -18,6 +16,7 @@ from tests.transport.by_hand import (
     is_harmless,
     is_passing,
     refuse_twice,
+    scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
 
@@ -50,7 +49,7 @@ def filled():
 
 
 def run_reconcile(store, *, since=None, dry_run=False, **trouble):
-    flow = reconcile(SCRIPTED, Context(), INDEX, GroupingRequest(), since=since, dry_run=dry_run, batch=2)
+    flow = reconcile(scripted(), INDEX, GroupingRequest(), since=since, dry_run=dry_run, batch=2)
     return carry_out(flow, store, **trouble)
 
 
@@ -196,7 +195,7 @@ def test_a_grouping_that_changes_meanwhile_ends_the_run(since, meddle):
             seen.append(call.api)
             return store(call)
 
-        flow = reconcile(SCRIPTED, Context(), INDEX, GroupingRequest(), since=since, batch=2)
+        flow = reconcile(scripted(), INDEX, GroupingRequest(), since=since, batch=2)
         with pytest.raises(MappingError, match="meanwhile"):
             carry_out(flow, answer, meddle_at=number, meddle=lambda _, store=store: meddle(store))
         late = [n for n, api in enumerate(seen) if api == "bulk" and n >= number]
@@ -215,7 +214,7 @@ def test_another_change_of_the_grouping_is_not_ended():
 
     def regroup_to_five(store, **trouble):
         run_reconcile(store)
-        flow = reconcile(SCRIPTED, Context(), INDEX, GroupingRequest(max_distance=5), regroup=True)
+        flow = reconcile(scripted(), INDEX, GroupingRequest(max_distance=5), regroup=True)
         return carry_out(flow, store, **trouble)
 
     apis = regroup_to_five(filled()).apis

@@ -9,9 +9,8 @@ from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import group_fields
-from tests.transport.by_hand import CLOSES, SCRIPTED, carry_out
+from tests.transport.by_hand import CLOSES, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 A = "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood"
@@ -42,7 +41,7 @@ def run_ingest(store, way, documents=None, **trouble):
     grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
     rest = {name: way[name] for name in way if name not in grouping}
     options = IngestOptions(**rest, grouping=GroupingRequest(**grouping), batch=2)
-    return carry_out(ingest(SCRIPTED, Context(), INDEX, given, options), store, **trouble)
+    return carry_out(ingest(scripted(), INDEX, given, options), store, **trouble)
 
 
 def assert_told_truly(run, store):

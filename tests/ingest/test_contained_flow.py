@@ -6,11 +6,10 @@ from es_simhash import build_mapping
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import document_fields
 from tests.ingest.ingesting import PATIENT
 from tests.removal.test_tags_flow import LONG, words
-from tests.transport.by_hand import CLOSES, SCRIPTED, ServerError, calls_to_fail, carry_out, is_harmless
+from tests.transport.by_hand import CLOSES, ServerError, calls_to_fail, carry_out, is_harmless, scripted
 from tests.transport.fake_server import INDEX, WHOLE, FakeServer
 
 NEW = {"part": LONG[100:500], "other": words(2, 60), "late": words(3, 60), "first": LONG[:300]}
@@ -29,7 +28,7 @@ def make_store():
 def run_ingest(store, policy, **trouble):
     documents = [{"_id": id_, "body": text} for id_, text in NEW.items()]
     options = IngestOptions(on_duplicate=policy, contained=0.95, batch=2)
-    return carry_out(ingest(SCRIPTED, Context(), INDEX, documents, options), store, **trouble)
+    return carry_out(ingest(scripted(), INDEX, documents, options), store, **trouble)
 
 
 def containers(run):
@@ -115,7 +114,7 @@ def test_a_container_that_the_same_run_changes():
         {"_id": "first", "body": NEW["first"]},
     ]
     options = IngestOptions(on_duplicate="skip", contained=0.95, batch=2)
-    flow = ingest(SCRIPTED, Context(), INDEX, documents, options)
+    flow = ingest(scripted(), INDEX, documents, options)
     run = carry_out(flow, make_store())
     assert {each.action for each in run.emitted} == {"written"}
 
@@ -133,7 +132,7 @@ def test_a_container_that_a_partial_update_of_the_same_run_changes(update, in_fl
     grouping = GroupingRequest(per="lang", max_distance=0)
     limits = {"batch": 1, "sizes": IngestSizes(in_flight=in_flight)}
     options = IngestOptions(on_duplicate="tag", contained=0.95, on_partial="pass", grouping=grouping, **limits)
-    run = carry_out(ingest(SCRIPTED, Context(), INDEX, documents, options), store)
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     assert len(store.docs) == 6
     assert containers(run) == {"part0": "long"}
 
@@ -161,7 +160,7 @@ def test_a_container_that_is_refused(policy, batch):
         {"_id": id_, "body": words(4, 90)[-size:]} for id_, size in (("whole", 9999), ("end", 300), ("e", 200))
     ]
     options = IngestOptions(on_duplicate=policy, contained=0.95, batch=batch)
-    run = carry_out(ingest(SCRIPTED, Context(), INDEX, documents, options), store)
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     assert [each.action for each in run.emitted][:2] == ["refused", "written"]
     tags = {id_: each["source"]["simhash"].get("contained_in") for id_, each in store.docs.items()}
     if batch == 1:

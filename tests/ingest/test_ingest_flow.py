@@ -23,7 +23,6 @@ from tests.ingest.ingesting import (
 )
 from tests.transport.by_hand import (
     CLOSES,
-    SCRIPTED,
     Cancelled,
     ServerError,
     calls_to_fail,
@@ -32,6 +31,7 @@ from tests.transport.by_hand import (
     failures,
     is_harmless,
     is_passing,
+    scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer, unmarked
 
@@ -291,7 +291,7 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
         store.reads = reads
         context = Context(clock=lambda: float(next(seconds)))
         with pytest.raises(ConnectionError) as caught:
-            carry_out(ingest(SCRIPTED, context, INDEX, [{"_id": "a1", "body": A}], options), store)
+            carry_out(ingest(scripted(context), INDEX, [{"_id": "a1", "body": A}], options), store)
         assert caught.value is failure
 
 
@@ -310,7 +310,7 @@ def test_what_a_refused_write_hid_is_found_again(way, action):
     documents = [action, *({"_id": id_, "body": text} for id_, text in (("a2", A), ("c0", C), ("a3", A)))]
     grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
     options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
-    run = carry_out(ingest(SCRIPTED, Context(), INDEX, documents, options), store)
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     # Under "connected" a1 is near too, and was not hidden: nothing had to be written for it to be found.
     is_skipped = way["on_duplicate"] == "skip" and way.get("rule") == "connected"
     end = "replaced" if way["on_duplicate"] == "replace" else "skipped" if is_skipped else "tagged"
@@ -334,7 +334,7 @@ def test_what_a_refused_write_of_the_same_batch_hid(rule):
     store.refuse = refuse
     documents = [{"_id": id_, "body": text} for id_, text in (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))]
     options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest(rule=rule))
-    run = carry_out(ingest(SCRIPTED, Context(), INDEX, documents, options), store)
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     assert [(each.action, each.canonical) for each in run.emitted] == [
         ("written", "b0"),
         ("refused", None),

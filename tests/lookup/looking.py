@@ -5,7 +5,7 @@ from __future__ import annotations
 from es_simhash.lookup.find_flow import find
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
-from tests.transport.by_hand import SCRIPTED, drive
+from tests.transport.by_hand import drive, scripted
 
 
 def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
@@ -13,5 +13,5 @@ def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, **o
     context = context or Context()
     if context.recall_stats("i") is None:
         context.learn_stats("i", IndexStats())
-    flow = find(SCRIPTED, context, "i", None, fingerprint, LookupOptions(**options))
+    flow = find(scripted(context), "i", None, fingerprint, LookupOptions(**options))
     return drive(flow, server, fail_at=fail_at, failure=failure)

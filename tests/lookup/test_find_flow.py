@@ -10,7 +10,7 @@ from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context
 from tests.lookup.looking import look
 from tests.servers.support import planted
-from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, drive
+from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates, FakeServer
 
 NEXT_PAGE = Sizes().next_page
@@ -86,12 +86,12 @@ def test_reading_stops_when_nothing_nearer_can_follow():
 def test_a_stream_is_read_page_by_page():
     """Each page's near-duplicates are handed on before the next is asked for."""
     index = Candidates([0] * MANY + [2**64 - 1])
-    _, calls, emitted = drive(scan(SCRIPTED, Context(), "i", None, 0, LookupOptions(max_distance=2)), index)
+    _, calls, emitted = drive(scan(scripted(), "i", None, 0, LookupOptions(max_distance=2)), index)
     assert len({each.id for each in emitted}) == MANY
     first = ["get_mapping", "open_point_in_time", "search", "get_mapping"]  # the settings are those of this view
     assert [call.api for call in calls] == [*first, "search", "close_point_in_time"]
     with pytest.raises(InvalidInputError, match="no size"):
-        drive(scan(SCRIPTED, Context(), "i", None, 0, LookupOptions(size=1)), index)
+        drive(scan(scripted(), "i", None, 0, LookupOptions(size=1)), index)
 
 
 def test_a_stream_that_breaks_emits_nothing_twice():
@@ -113,7 +113,7 @@ def test_a_stream_that_breaks_emits_nothing_twice():
 
     index, emitted = Breaking([0] * MANY), []
     port = BlockingServer(index, Direct)
-    items = stream(scan(port, Context(), "i", None, 0, LookupOptions(max_distance=13)))
+    items = stream(scan(port, "i", None, 0, LookupOptions(max_distance=13)))
     with pytest.raises(ServerError):
         emitted.extend(each for each in items)
     assert len(emitted) == len({each.id for each in emitted}) == NEXT_PAGE
@@ -184,7 +184,7 @@ def test_blocks_without_a_fingerprint_are_told():
 
 def stats_of(fingerprints):
     store = FakeServer({f"{n:05d}": fingerprint_fields(each) for n, each in enumerate(fingerprints)})
-    return carry_out(index_stats(SCRIPTED, Context(), "i"), store).result
+    return carry_out(index_stats(scripted(), "i"), store).result
 
 
 def test_two_near_duplicates_in_the_sample_are_no_crowd():

@@ -14,7 +14,7 @@ from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.retry_flow import Patience
-from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import Candidates
 
 
@@ -28,7 +28,7 @@ def test_many_keep_their_order_and_their_failures():
             return answers
 
     found, _, _ = drive(
-        find_many(SCRIPTED, Context(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
+        find_many(scripted(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
     )
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
     assert found[3].status == 404
@@ -45,7 +45,7 @@ def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
 
     monkeypatch.setattr(module, "compute_fingerprint", one)
     monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
-    found, _, _ = drive(find_many(SCRIPTED, Context(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
+    found, _, _ = drive(find_many(scripted(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
 
 
@@ -57,7 +57,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
             is_shared = "'wanted': [" in str(body)
             return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
 
-    found, calls, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
+    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
     assert [len(each) for each in found] == [1, 1, 1, 1, 1]
     # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
     assert [call.api for call in calls].count("msearch") == 7
@@ -66,7 +66,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
         def msearch(self, body):
             return ServerError(429, "full")
 
-    found, _, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1], LookupOptions()), Full([0]))
+    found, _, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions()), Full([0]))
     assert [type(each).__name__ for each in found] == ["ServerError"] * 2
 
 
@@ -80,16 +80,14 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
     for flow in (find_many, find_of):
         rest = (None, [0]) if flow is find_many else ("1",)
         with pytest.raises(IncompleteSearchError, match="no index matches"):
-            drive(flow(SCRIPTED, Context(), "x*", *rest, LookupOptions()), Nowhere([]))
-        found, _, _ = drive(flow(SCRIPTED, Context(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
+            drive(flow(scripted(), "x*", *rest, LookupOptions()), Nowhere([]))
+        found, _, _ = drive(flow(scripted(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
         assert (found[0] if flow is find_many else found).complete is False
 
 
 def test_many_fingerprints():
     """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
-    found, _, _ = drive(
-        find_many(SCRIPTED, Context(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0])
-    )
+    found, _, _ = drive(find_many(scripted(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
     assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
     assert [len(each) for each in found[:2]] == [1, 0]
 
@@ -104,7 +102,7 @@ def test_one_refused_for_load_is_searched_alone():
             return answers
 
     options = LookupOptions(max_distance=3, plan=make_plan(3, (0,)))
-    found, calls, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1], options), Busy([0]))
+    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], options), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
     assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]

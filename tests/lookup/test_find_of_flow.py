@@ -6,7 +6,7 @@ from es_simhash import IncompleteSearchError, InvalidInputError
 from es_simhash.lookup.find_flow import find_of, read_fingerprint
 from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
-from tests.transport.by_hand import SCRIPTED, drive
+from tests.transport.by_hand import drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates
 
 
@@ -24,7 +24,7 @@ def test_of_a_document_leaves_it_out():
     """In two searches, also where fewer are wanted than there are."""
     context = Context()
     context.learn_stats("i", IndexStats())
-    found, calls, _ = drive(find_of(SCRIPTED, context, "i", "0", LookupOptions(size=1)), ById([0, 1, 3]))
+    found, calls, _ = drive(find_of(scripted(context), "i", "0", LookupOptions(size=1)), ById([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", "search", "search"]
     assert found.plan.max_distance == 3
@@ -35,7 +35,7 @@ def test_of_a_document_an_incomplete_answer_leaves_it_out():
     index = ById([0, 1])
     index.shards = [WHOLE, {"total": 2, "failed": 1}]
     with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
-        drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions()), index)
+        drive(find_of(scripted(), "i", "0", LookupOptions()), index)
     assert [each.id for each in caught.value.results] == ["1"]
 
 
@@ -45,23 +45,21 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
     index = ById([0, 1])
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
-        drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions()), index)
+        drive(find_of(scripted(), "i", "0", LookupOptions()), index)
     index.shards = [missing, WHOLE]
-    found, _, _ = drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions(on_incomplete="return")), index)
+    found, _, _ = drive(find_of(scripted(), "i", "0", LookupOptions(on_incomplete="return")), index)
     assert ([each.id for each in found], found.complete) == (["1"], False)
     for hits in (index.hits, []):
         index.hits, index.shards = hits, [missing, WHOLE]
         with pytest.raises(IncompleteSearchError):
-            drive(read_fingerprint(SCRIPTED, Context(), "i", "0"), index)
+            drive(read_fingerprint(scripted(), "i", "0"), index)
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
-        drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions(on_incomplete="return")), index)
+        drive(find_of(scripted(), "i", "0", LookupOptions(on_incomplete="return")), index)
 
 
 def test_of_a_document_at_a_larger_distance():
-    found, _, _ = drive(
-        find_of(SCRIPTED, Context(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1])
-    )
+    found, _, _ = drive(find_of(scripted(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
     assert [each.distance for each in found] == [9]
 
 
@@ -76,8 +74,8 @@ def test_of_a_document_that_is_not_there():
             return answer
 
     with pytest.raises(InvalidInputError, match="no document 'x'"):
-        drive(find_of(SCRIPTED, Context(), "i", "x", LookupOptions()), Absent([]))
+        drive(find_of(scripted(), "i", "x", LookupOptions()), Absent([]))
     index = ById([0])
     del index.hits[0]["fields"]
     with pytest.raises(InvalidInputError, match="no fingerprint"):
-        drive(find_of(SCRIPTED, Context(), "i", "0", LookupOptions()), index)
+        drive(find_of(scripted(), "i", "0", LookupOptions()), index)

@@ -12,7 +12,7 @@ from es_simhash.lookup.options import LookupOptions, LookupRequest, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
 from tests.servers.support import planted
-from tests.transport.by_hand import SCRIPTED, Cancelled, ServerError, carry_out, failures, is_passing
+from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing, scripted
 from tests.transport.fake_server import WHOLE, FakeServer
 
 STORED = planted(60)
@@ -32,7 +32,7 @@ def look(store, way, asked=ASKED, *, context=None, trouble=None, **options):
     context.learn_stats("i", IndexStats())  # an index as small as this would be scanned
     options = {"max_distance": 8, "sizes": Sizes(batch=10, batch_in_memory=10), **options}
     return carry_out(
-        find_many(SCRIPTED, context, "i", None, asked, LookupOptions(**options), way), store, **trouble or {}
+        find_many(scripted(context), "i", None, asked, LookupOptions(**options), way), store, **trouble or {}
     )
 
 
@@ -242,7 +242,7 @@ def test_pages_are_read_again_where_their_point_in_time_has_ended(ended):
 
     def run(store, **trouble):
         options = LookupOptions(max_distance=64, sizes=Sizes(first_page=10, next_page=10, largest_page=10))
-        return carry_out(find(SCRIPTED, Context(), "i", None, STORED[0], options), store, **trouble)
+        return carry_out(find(scripted(), "i", None, STORED[0], options), store, **trouble)
 
     quiet = run(filled())
     pages = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]
@@ -263,7 +263,7 @@ def test_an_index_that_changes_its_scheme_is_read_again():
 
     def run(**trouble):
         times = iter(range(0, 10**6, 20))  # what was read of the mapping is soon too old
-        flow = find_many(SCRIPTED, Context(clock=lambda: next(times)), "i", texts, None, options, MEMORY)
+        flow = find_many(scripted(Context(clock=lambda: next(times))), "i", texts, None, options, MEMORY)
         return carry_out(flow, filled(), **trouble)
 
     def meddle(store):

@@ -13,7 +13,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.sampling_flow import SampleOptions, sample_documents
 from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import compare_texts
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"
 SETTINGS = IndexSettings(get_scheme(), ("title", "body.text"))
@@ -246,7 +246,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
             return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
 
         for is_second in (False, True):
-            found, calls, _ = drive(find(SCRIPTED, context, "i", text, None, LookupOptions()), server)
+            found, calls, _ = drive(find(scripted(context), "i", text, None, LookupOptions()), server)
             assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
             asked = [call for call in calls if call.api == "search"]
             assert len(asked) == (searches if is_second else 2)

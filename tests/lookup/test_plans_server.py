@@ -19,7 +19,7 @@ from es_simhash import (
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup.find_many_flow import find_many
 from es_simhash.lookup.options import LookupOptions, Sizes
-from es_simhash.mapping.context import Context, IndexStats, Limits
+from es_simhash.mapping.context import IndexStats, Limits
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
 
@@ -76,7 +76,7 @@ def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     """Its lookups are asked again, each for itself."""
     _, fingerprints = filled
     options = LookupOptions(max_distance=8, plan=make_plan(8, (0, 1, 2)), sizes=Sizes(first_page=10, largest_page=10))
-    many = finish(find_many(port_of(sync_client), Context(), index, None, fingerprints[:30], options))
+    many = finish(find_many(port_of(sync_client), index, None, fingerprints[:30], options))
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
 

@@ -8,7 +8,7 @@ from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from tests.lookup.looking import look
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import Candidates
 
 
@@ -86,7 +86,7 @@ def test_what_a_server_refuses_of_many_is_asked_another_way(refuses, message):
             return {"status": 400, "error": {"type": "x", "reason": str(answer)}} if refused else answer
 
     index = RefusingMany([0, 1], refuses, message)
-    flow = find_many(SCRIPTED, Context(), "i", None, [0] * 30, LookupOptions(max_distance=13))
+    flow = find_many(scripted(), "i", None, [0] * 30, LookupOptions(max_distance=13))
     found, _, _ = drive(flow, index)
     assert [len(each) for each in found] == [2] * 30
     assert len({each.plan for each in found}) == 1

@@ -8,7 +8,7 @@ from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve_flow import agree, judge_mappings
 from tests.lookup.looking import look
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import Candidates
 
 
@@ -62,8 +62,8 @@ def test_other_clusters_want_a_scheme():
     """Their mappings cannot be read."""
     options = LookupOptions(max_distance=2)
     with pytest.raises(InvalidInputError, match="another cluster"):
-        drive(find(SCRIPTED, Context(), "far:i", None, 0, options), Candidates([0]))
-    found, calls, _ = drive(find(SCRIPTED, Context(wanted="shingles"), "far:i", None, 0, options), Candidates([0]))
+        drive(find(scripted(), "far:i", None, 0, options), Candidates([0]))
+    found, calls, _ = drive(find(scripted(Context(wanted="shingles")), "far:i", None, 0, options), Candidates([0]))
     assert (len(found), [call.api for call in calls]) == (1, ["search"])
 
 
@@ -102,7 +102,7 @@ def test_wrong_options_are_refused(options, error):
 def test_what_is_no_plan_is_refused(plan):
     """It is neither ignored nor an error from inside."""
     with pytest.raises(TypeError, match="plan must be a LookupPlan"):
-        drive(find(SCRIPTED, Context(), "news", None, 0, LookupOptions(max_distance=3, plan=plan)), Candidates([]))
+        drive(find(scripted(), "news", None, 0, LookupOptions(max_distance=3, plan=plan)), Candidates([]))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_no_plan_is_refused(plan):
 def test_an_empty_name_is_not_every_index(index, error):
     """A server takes an empty name for all there are."""
     with pytest.raises(error):
-        drive(find(SCRIPTED, Context(), index, None, 0, LookupOptions()), Candidates([]))
+        drive(find(scripted(), index, None, 0, LookupOptions()), Candidates([]))
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_an_empty_name_is_not_every_index(index, error):
 def test_exactly_one_question(text, fingerprint, error):
     """A text or a fingerprint."""
     with pytest.raises(error):
-        drive(find(SCRIPTED, Context(), "i", text, fingerprint, LookupOptions()), Candidates([]))
+        drive(find(scripted(), "i", text, fingerprint, LookupOptions()), Candidates([]))

@@ -8,7 +8,7 @@ from es_simhash.lookup.options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats, Limits
 from tests.lookup.looking import look
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates
 
 FAR = 2**64 - 1
@@ -251,13 +251,13 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
                 return ServerError(500, "no")
             return super().search(body, index, scroll)
 
-    found, calls, _ = drive(find_many(SCRIPTED, Context(), "i", None, [0, 1], LookupOptions(**SCAN)), Failing([0, FAR]))
+    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions(**SCAN)), Failing([0, FAR]))
     assert isinstance(found[0], ServerError)
     assert [each.id for each in found[1]] == ["0"]
     assert "msearch" not in [call.api for call in calls]
     with pytest.raises(ConnectionError):  # no matter of one lookup
         drive(
-            find_many(SCRIPTED, Context(), "i", None, [0, 1], LookupOptions(**SCAN)),
+            find_many(scripted(), "i", None, [0, 1], LookupOptions(**SCAN)),
             Candidates([0]),
             fail_at=1,
             failure=ConnectionError(),

@@ -10,7 +10,7 @@ from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
 from es_simhash.mapping.resolve_flow import SettingsChanged, confirm, read_index_settings, send_confirmed, with_settings
 from es_simhash.transport.protocol import Call
-from tests.transport.by_hand import SCRIPTED, ServerError, carry_out
+from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
 
 OTHER = "words-1"
@@ -39,7 +39,7 @@ class Estate:
         self.calls = []
         self.meddle = None
         self.context = Context(clock=lambda: self.now)
-        self.settings = self.carry_out(read_index_settings(SCRIPTED, self.context, "i"))
+        self.settings = self.carry_out(read_index_settings(scripted(self.context), "i"))
         self.calls.clear()
 
     def answer(self, call):
@@ -72,7 +72,7 @@ class Estate:
     def search(self, meddle=None):
         """Search; *meddle* is called when the mapping was answered for the first time."""
         self.meddle = meddle
-        return self.carry_out(send_confirmed(SCRIPTED, self.context, "i", SEARCH, settings=self.settings))
+        return self.carry_out(send_confirmed(scripted(self.context), "i", SEARCH, settings=self.settings))
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_an_index_made_again_is_noticed(estate):
     with pytest.raises(SettingsChanged):
         estate.search()
     with pytest.raises(SettingsChanged):
-        estate.carry_out(confirm(SCRIPTED, estate.context, "i", settings=estate.settings))
+        estate.carry_out(confirm(scripted(estate.context), "i", settings=estate.settings))
 
 
 def test_a_slow_search_is_confirmed_after_its_answer(estate):
@@ -125,7 +125,7 @@ def test_what_another_thread_learns_is_not_taken_for_what_was_used(estate):
     estate.context.unlearn("i", estate.settings)
     with pytest.raises(SettingsChanged):
         estate.search()
-    fresh = estate.carry_out(read_index_settings(SCRIPTED, estate.context, "i"))
+    fresh = estate.carry_out(read_index_settings(scripted(estate.context), "i"))
     with pytest.raises(SettingsChanged):
         estate.search()
     estate.context.unlearn("i", estate.settings)  # what this thread gives up is not what the other has learned
@@ -138,7 +138,7 @@ def test_what_another_thread_learns_during_the_search(estate):
     def learn():
         estate.mapping = unmarked(scheme=OTHER)
         estate.context.unlearn("i", estate.settings)
-        estate.carry_out(read_index_settings(SCRIPTED, estate.context, "i"))
+        estate.carry_out(read_index_settings(scripted(estate.context), "i"))
 
     estate.now = 1.0
     with pytest.raises(SettingsChanged):
@@ -160,7 +160,7 @@ def test_an_index_that_changes_again_and_again_is_an_error(estate):
         raise SettingsChanged
 
     with pytest.raises(IncompleteSearchError, match="changed during the lookup"):
-        estate.carry_out(with_settings(SCRIPTED, estate.context, "i", never))
+        estate.carry_out(with_settings(scripted(estate.context), "i", never))
     assert estate.calls.count("search") == 5
 
 
@@ -168,7 +168,7 @@ def test_an_index_that_changes_again_and_again_is_an_error(estate):
 def test_a_marker_takes_the_place_of_the_mapping(marked, call):
     """Each search insists on it, however long ago the mapping was read."""
     for marked.now in (0.0, 1.0, 50.0):
-        marked.carry_out(send_confirmed(SCRIPTED, marked.context, "i", call, settings=marked.settings))
+        marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
     assert marked.calls == [call.api] * 3
     assert marked.context.seconds_since_confirmed("i") == 0.0
 
@@ -180,7 +180,7 @@ def test_an_index_with_another_marker_is_noticed_at_once(marked, call, is_partly
     """Also where only one shard refuses the search, and where the mapping was read this very moment."""
     marked.mapping, marked.is_partly_refused = new, is_partly_refused
     with pytest.raises(SettingsChanged):
-        marked.carry_out(send_confirmed(SCRIPTED, marked.context, "i", call, settings=marked.settings))
+        marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
 
 
 def test_a_marker_that_the_server_does_not_show_to_a_search_is_given_up(marked):
@@ -214,7 +214,7 @@ def test_another_refusal_is_passed_on(marked):
     marked.answer_search = refuse
     with pytest.raises(ServerError, match="too_many_clauses"):
         marked.search()
-    answer = marked.carry_out(send_confirmed(SCRIPTED, marked.context, "i", MANY, settings=marked.settings))
+    answer = marked.carry_out(send_confirmed(scripted(marked.context), "i", MANY, settings=marked.settings))
     assert answer == {"responses": [{"error": "too_many_clauses"}] * 2}
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
 from es_simhash.transport.protocol import Call, Compute
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out
@@ -14,7 +15,7 @@ WHOLE = {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"total"
 
 async def one(limits, *calls):
     """Send one call, or several at once."""
-    server = WithinLimits(SCRIPTED, limits)
+    server = WithinLimits(SCRIPTED, Context(), limits)
     return await (server.send(*calls) if len(calls) == 1 else server.together(calls))
 
 

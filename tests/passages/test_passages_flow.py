@@ -8,7 +8,7 @@ from es_simhash import IncompleteSearchError, MappingError, build_mapping, docum
 from es_simhash.mapping.context import Context
 from es_simhash.passages.find_flow import find, find_of, stream
 from es_simhash.passages.lookup import PassageOptions, PassageSizes
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import WHOLE, FakeServer
 
 NOTICE = " ".join(f"notice{n * n}" for n in range(40))
@@ -27,7 +27,7 @@ def many():
 
 
 def look(server, text=f"{RARE} {NOTICE}", *, sizes=FEW, context=None, **options):
-    flow = find(SCRIPTED, context or Context(), "i", text, PassageOptions(sizes=sizes, **options))
+    flow = find(scripted(context), "i", text, PassageOptions(sizes=sizes, **options))
     return drive(flow, server)
 
 
@@ -53,7 +53,7 @@ def test_more_candidates_than_a_page():
     assert (len(found), found.complete) == (29, True)
     assert [call.api for call in calls].count("open_point_in_time") == 1
     assert not server.open
-    others, _, _ = drive(find_of(SCRIPTED, Context(), "i", "3", PassageOptions(size=4)), server)
+    others, _, _ = drive(find_of(scripted(), "i", "3", PassageOptions(size=4)), server)
     assert (len(others), "3" in {each.id for each in others}) == (4, False)
 
 
@@ -67,7 +67,7 @@ def test_common_passages_are_counted():
     assert int(caught.value.reasons[0].split()[0]) + len(results) == 30
     found, _, _ = look(server, on_incomplete="return")
     assert (found, found.complete) == (results, False)
-    flow = stream(SCRIPTED, Context(), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=FEW))
+    flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=FEW))
     assert {each.id for each in drive(flow, server)[2]} == set(many())
     assert not server.open
 
@@ -82,7 +82,7 @@ def test_a_short_text_is_looked_up_by_its_words():
     with pytest.raises(IncompleteSearchError) as caught:
         look(server, short, sizes=few)
     assert caught.value.reasons[0].startswith("29 documents share only passages that very many documents have: read")
-    flow = stream(SCRIPTED, Context(), "i", short, PassageOptions(sizes=few))
+    flow = stream(scripted(), "i", short, PassageOptions(sizes=few))
     assert len({each.id for each in drive(flow, server)[2]}) == 29
     assert not server.open
 

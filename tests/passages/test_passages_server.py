@@ -179,14 +179,14 @@ def test_common_passages_come_last(server, index, simhash):
     sizes = PassageSizes(first_page=5, next_page=7, common=30, counted=50)
     options = PassageOptions(sizes=sizes)
     with pytest.raises(IncompleteSearchError, match="documents share only passages") as caught:
-        simhash._run(find.find(simhash._server(), simhash._context, index, f"{rare} {notice}", options))
+        simhash._run(find.find(simhash._server(), index, f"{rare} {notice}", options))
     [reason] = caught.value.reasons
     assert set(ids(caught.value.results)) >= {"both", "rare"}
     assert int(reason.split()[0]) + len(caught.value.results) == 42
-    streamed = simhash._stream(find.stream(simhash._server(), simhash._context, index, f"{rare} {notice}", options))
+    streamed = simhash._stream(find.stream(simhash._server(), index, f"{rare} {notice}", options))
     assert len(set(ids(streamed))) == 42
     all_of_them = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, terms=9))
-    found = simhash._run(find.find(simhash._server(), simhash._context, index, f"{rare} {notice}", all_of_them))
+    found = simhash._run(find.find(simhash._server(), index, f"{rare} {notice}", all_of_them))
     assert (len(found), found.candidates, found.complete) == (42, 42, True)
     assert open_contexts(server, index) == 0
 

@@ -202,7 +202,7 @@ def test_passages_that_very_many_documents_have(server, index, simhash, plan):
     fill(server, index, simhash, documents)
     options = PlanOptions(contained=0.95, max_share=1.0)
     sizes = RemovalSizes(common=5)
-    made = simhash._run(plan_removal(simhash._server(), simhash._context, index, plan, options, sizes=sizes))
+    made = simhash._run(plan_removal(simhash._server(), index, plan, options, sizes=sizes))
     assert containers(plan) == {"part": "03"}
     assert made.left_out == {"common": 9}
     assert simhash.plan_removal(index, plan, **ALL).count == 2

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
-from es_simhash.mapping.context import Context
 from es_simhash.removal import apply_flow as apply_module
 from es_simhash.removal.apply_flow import apply_removal
 from es_simhash.removal.archive import read_archive
@@ -441,16 +440,14 @@ def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, r
     before = sources(server, index)
     remove_all(sync_simhash, archive, index)
     sizes = RemovalSizes(restored=4)
-    with closing(
-        sync_simhash._stream(restore(sync_simhash._server(), sync_simhash._context, [archive], sizes=sizes))
-    ) as records:
+    with closing(sync_simhash._stream(restore(sync_simhash._server(), [archive], sizes=sizes))) as records:
         first = next(records)
     there = set(sources(server, index))
     assert {first.id, "a", "r"} <= there < before.keys()
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
 
     def put_back(simhash):
-        return simhash._stream(restore(simhash._server(), Context(), [archive], sizes=sizes))
+        return simhash._stream(restore(simhash._server(), [archive], sizes=sizes))
 
     records, error = through_wire(server, mode, runner, wire, put_back)
     assert wire.log

@@ -15,7 +15,7 @@ from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.plan_flow import RemovalSizes
 from es_simhash.removal.records import Archived
 from es_simhash.transport.protocol import Key
-from tests.transport.by_hand import CLOSES, SCRIPTED, Cancelled, ServerError, carry_out
+from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 # A failure here leaves open what nobody can name, or could not close.
@@ -62,7 +62,7 @@ def archive(tmp_path):
 
 def restore(context, archives, *, restored=3, **options):
     """Restore documents, three at a time."""
-    return module.restore(SCRIPTED, context, archives, sizes=RemovalSizes(restored=restored), **options)
+    return module.restore(scripted(context), archives, sizes=RemovalSizes(restored=restored), **options)
 
 
 def make_store():

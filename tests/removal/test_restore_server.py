@@ -135,7 +135,7 @@ def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_pa
         for name in ("group", "duplicate_of", "distance"):
             own["simhash"].pop(name, None)
         put_raw(server, index_, id_, json.dumps(own))
-    flow = restore(sync_simhash._server(), sync_simhash._context, [path], sizes=RemovalSizes(few=0))
+    flow = restore(sync_simhash._server(), [path], sizes=RemovalSizes(few=0))
     assert {each.action for each in sync_simhash._stream(flow)} == {"restored", "exists"}
     now = read_all(server, index)
     assert stored_groups(now) == expected_groups(now, 3)
@@ -292,9 +292,7 @@ def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhas
     """More lines than a batch, and lines too long to share one."""
     rows = [(made, f"d{n:02d}", None, source_of("x " * (900 if n % 5 == 0 else 2) + str(n)), "c") for n in range(23)]
     path = write_archive(tmp_path / "removed.jsonl.gz", rows)
-    flow = restore(
-        sync_simhash._server(), sync_simhash._context, [path], sizes=RemovalSizes(restored=4, characters=2_000)
-    )
+    flow = restore(sync_simhash._server(), [path], sizes=RemovalSizes(restored=4, characters=2_000))
     assert [each.id for each in sync_simhash._stream(flow)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
     assert len(list(read_archive(path))) == 23

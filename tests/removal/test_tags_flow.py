@@ -6,11 +6,10 @@ import pytest
 
 from es_simhash import build_mapping, fingerprint_fields
 from es_simhash.groups.rule import GroupingRequest
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import document_fields
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
-from tests.transport.by_hand import CLOSES, SCRIPTED, Cancelled, ServerError, carry_out
+from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 # A failure here leaves open what nobody can name, or could not close.
@@ -44,7 +43,7 @@ def tags(store):
 
 
 def tag(store, **trouble):
-    return carry_out(tag_contained(SCRIPTED, Context(), INDEX, OPTIONS, dry_run=False), store, **trouble)
+    return carry_out(tag_contained(scripted(), INDEX, OPTIONS, dry_run=False), store, **trouble)
 
 
 def test_tags_are_written_and_removed():
@@ -107,7 +106,7 @@ def test_a_refused_tag_is_reported_whatever_the_id(id_):
     """No sentence is taken apart: an id may hold what separates its parts."""
     store = FakeServer({"a": fingerprint_fields(7), id_: fingerprint_fields(7)})
     store.refuse = lambda header: 400 if header["_id"] == id_ else None
-    run = carry_out(tag_duplicates(SCRIPTED, Context(), INDEX, GroupingRequest(verify=False), dry_run=False), store)
+    run = carry_out(tag_duplicates(scripted(), INDEX, GroupingRequest(verify=False), dry_run=False), store)
     [record] = run.emitted
     assert (record.id, record.action) == (id_, "kept")
     assert "400" in record.reason

@@ -1,14 +1,11 @@
 """Ingest in small batches, on real servers: the public methods leave the sizes at their defaults."""
 
-import time
-
 from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.client.dialects import is_async_client
 from es_simhash.groups.rule import GroupingRequest
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions, IngestSizes
 from es_simhash.lookup.options import LookupRequest
-from es_simhash.mapping.context import Context
 
 
 def ingest_in_batches(
@@ -30,7 +27,6 @@ def ingest_in_batches(
     simhash = AsyncSimHashClient(client) if is_async else SimHashClient(client)
     reports = ingest(
         simhash._server(),
-        Context(clock=time.monotonic),
         index,
         documents,
         IngestOptions(

@@ -22,7 +22,7 @@ def main(url: str, what: str, *files: str) -> None:
             plan, archive, *decisions = files
             flow = apply_removal(simhash._server(), plan, archive, decisions=next(iter(decisions), None), sizes=SIZES)
         else:
-            flow = restore(simhash._server(), simhash._context, files, sizes=SIZES)
+            flow = restore(simhash._server(), files, sizes=SIZES)
         for each in simhash._stream(flow):
             print(f"{each.action}  {each.id}", flush=True)  # noqa: T201
 

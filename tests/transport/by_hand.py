@@ -12,6 +12,8 @@ from typing import Any
 
 from es_simhash.client.port import finish
 from es_simhash.lookup.find_flow import SAMPLE
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute
 from es_simhash.transport.retry_flow import LOOK_FOR_SHARDS
 from es_simhash.transport.server import Server
@@ -76,6 +78,11 @@ class ScriptedServer(Server):
 
 
 SCRIPTED = ScriptedServer()
+
+
+def scripted(context=None):
+    """Return the port of a client with a *context*, by default a new one."""
+    return Port(SCRIPTED, context or Context())
 
 
 class Script:

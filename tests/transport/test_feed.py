@@ -9,9 +9,8 @@ from es_simhash.client.port import BlockingServer, stream
 from es_simhash.errors import InvalidInputError
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions
-from es_simhash.mapping.context import Context
 from es_simhash.transport.feed import Feed, read_in_background
-from tests.transport.by_hand import SCRIPTED, Cancelled, ServerError, carry_out
+from tests.transport.by_hand import Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 TEXTS = [f"text number {n}, which has some words of its own: {n * 7919} and {n * 104729}" for n in range(9)]
@@ -29,7 +28,7 @@ def items_of(found):
 
 def start(documents, **options):
     options = {"on_duplicate": None, "batch": 2, **options}
-    return ingest(SCRIPTED, Context(), INDEX, documents, IngestOptions(**options))
+    return ingest(scripted(), INDEX, documents, IngestOptions(**options))
 
 
 def test_items_keep_their_order_and_room_is_limited():
@@ -157,7 +156,7 @@ def test_what_waits_goes_on_while_the_source_does_not(monkeypatch):
 
     found = []
     port = BlockingServer(None, Dialect())
-    for each in stream(ingest(port, Context(), INDEX, source(), IngestOptions(max_delay=0.01, batch=100))):
+    for each in stream(ingest(port, INDEX, source(), IngestOptions(max_delay=0.01, batch=100))):
         found.append(each.id)
         reported.release()
     assert found == [each["_id"] for each in DOCUMENTS]

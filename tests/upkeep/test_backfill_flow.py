@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
 from es_simhash.upkeep.judge import Checkpoint, Ledger
 from es_simhash.upkeep.setup_flow import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
-    SCRIPTED,
     Cancelled,
     ServerError,
     calls_to_fail,
@@ -22,6 +21,7 @@ from tests.transport.by_hand import (
     is_harmless,
     is_passing,
     refuse_twice,
+    scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
 
@@ -47,7 +47,7 @@ def filled():
 
 
 def run_backfill(store, checkpoint=None, *, page=2, **trouble):
-    flow = backfill(SCRIPTED, Context(), INDEX, BackfillOptions(page=page, checkpoint=checkpoint))
+    flow = backfill(scripted(), INDEX, BackfillOptions(page=page, checkpoint=checkpoint))
     return carry_out(flow, store, **trouble)
 
 
@@ -257,7 +257,7 @@ def test_a_dry_run_writes_nothing():
     """Neither documents nor a checkpoint, and counts what it would write."""
     store = filled()
     before = store.sequence
-    run = carry_out(backfill(SCRIPTED, Context(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
+    run = carry_out(backfill(scripted(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
     assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
 
 
@@ -294,6 +294,6 @@ def test_a_count_that_lacks_a_shard_proves_no_index_empty():
     half = {"_shards": {"total": 2, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
     resolved = Resolved(mappings={INDEX: {"properties": {"body": {"type": "text"}}}})
     with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
-        drive(_refuse_impossible(SCRIPTED, Context(), resolved, {INDEX: ("boddy",)}), lambda _: half)
+        drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: half)
     whole = half | {"_shards": {"total": 2, "successful": 2, "failed": 0}}
-    assert drive(_refuse_impossible(SCRIPTED, Context(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None
+    assert drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import MappingError
 from es_simhash.mapping.context import Context
 from es_simhash.upkeep.template_flow import put_index_template
-from tests.transport.by_hand import SCRIPTED, carry_out
+from tests.transport.by_hand import carry_out, scripted
 
 TEMPLATE = {"index_patterns": ["news-*"], "created_date": "2026-01-01", "priority": 5, "template": {"settings": {}}}
 
@@ -31,7 +31,7 @@ def answer_of(call, templates):
 
 def drive(templates, *, failing=None):
     """Return the result and the calls; the call number *failing* is refused."""
-    work = put_index_template(SCRIPTED, Context("simhash", None, lambda: 0.0), "news", "body")
+    work = put_index_template(scripted(Context("simhash", None, lambda: 0.0)), "news", "body")
     run = carry_out(work, lambda call: answer_of(call, templates), fail_at=failing, failure=RefusedError(500))
     if run.error is not None:
         raise run.error

@@ -62,7 +62,7 @@ class AsyncGroupingMethods(AsyncBase):
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
-            read_index_settings(self._server(), self._context, index),
+            read_index_settings(self._server(), index),
             lambda items, settings: with_fingerprints(
                 items,
                 text_field=text_fields_of(settings, text_field),
@@ -234,7 +234,7 @@ class AsyncGroupingMethods(AsyncBase):
         )
         return self._feed(
             documents,
-            lambda items: ingest(self._server(progress), self._context, index, items, options, dry_run=dry_run),
+            lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
         )
 
     async def reconcile(
@@ -307,7 +307,6 @@ class AsyncGroupingMethods(AsyncBase):
         return await self._run(
             reconcile(
                 self._server(progress),
-                self._context,
                 index,
                 request,
                 since=moment,
@@ -373,7 +372,7 @@ class AsyncGroupingMethods(AsyncBase):
             verify=verify,
             contained=contained,
         )
-        return self._stream(groups(self._server(progress), self._context, index, options))
+        return self._stream(groups(self._server(progress), index, options))
 
     def pairs(
         self,
@@ -432,4 +431,4 @@ class AsyncGroupingMethods(AsyncBase):
 
         options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset, per=per, within=within)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
-        return self._stream(pairs(self._server(progress), self._context, index, against, options, resources))
+        return self._stream(pairs(self._server(progress), index, against, options, resources))

@@ -116,7 +116,7 @@ class AsyncLookupMethods(AsyncBase):
             preset=preset,
             on_incomplete=on_incomplete,
         )
-        return await self._run(finding.find(self._server(), self._context, index, text, fingerprint, options))
+        return await self._run(finding.find(self._server(), index, text, fingerprint, options))
 
     async def find_near_dups_of(
         self,
@@ -162,7 +162,7 @@ class AsyncLookupMethods(AsyncBase):
             within=within,
             on_incomplete=on_incomplete,
         )
-        return await self._run(find_of(self._server(), self._context, index, id, options))
+        return await self._run(find_of(self._server(), index, id, options))
 
     async def find_near_dups_many(
         self,
@@ -213,7 +213,7 @@ class AsyncLookupMethods(AsyncBase):
             on_incomplete=on_incomplete,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
-        return await self._run(find_many(self._server(), self._context, index, texts, fingerprints, options, request))
+        return await self._run(find_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
         self,
@@ -253,7 +253,7 @@ class AsyncLookupMethods(AsyncBase):
             on_incomplete=on_incomplete,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
-        return self._stream(stream_many(self._server(), self._context, index, texts, fingerprints, options, request))
+        return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups(
         self,
@@ -290,7 +290,7 @@ class AsyncLookupMethods(AsyncBase):
             verify=verify,
             preset=preset,
         )
-        return self._stream(finding.scan(self._server(), self._context, index, text, fingerprint, options))
+        return self._stream(finding.scan(self._server(), index, text, fingerprint, options))
 
     async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
         """
@@ -305,7 +305,7 @@ class AsyncLookupMethods(AsyncBase):
         Returns:
             Estimates for the size and skew of the index, within what its server is known to allow.
         """
-        return await self._run(finding.explain(self._server(), self._context, index, max_distance))
+        return await self._run(finding.explain(self._server(), index, max_distance))
 
     async def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
         """
@@ -317,7 +317,7 @@ class AsyncLookupMethods(AsyncBase):
             InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
                 different fingerprints.
         """
-        return await self._run(read_fingerprint(self._server(), self._context, index, id, routing))
+        return await self._run(read_fingerprint(self._server(), index, id, routing))
 
     async def find_passages(
         self,
@@ -384,7 +384,7 @@ class AsyncLookupMethods(AsyncBase):
             routing=routing,
             on_incomplete=on_incomplete,
         )
-        return await self._run(passages.find(self._server(), self._context, index, text, options))
+        return await self._run(passages.find(self._server(), index, text, options))
 
     async def find_passages_of(
         self,
@@ -417,7 +417,7 @@ class AsyncLookupMethods(AsyncBase):
             routing=routing,
             on_incomplete=on_incomplete,
         )
-        return await self._run(passages.find_of(self._server(), self._context, index, id, options))
+        return await self._run(passages.find_of(self._server(), index, id, options))
 
     async def find_passages_many(
         self,
@@ -446,7 +446,7 @@ class AsyncLookupMethods(AsyncBase):
             routing=routing,
             on_incomplete=on_incomplete,
         )
-        return await self._run(passages.find_many(self._server(), self._context, index, texts, options))
+        return await self._run(passages.find_many(self._server(), index, texts, options))
 
     def stream_passages(
         self,
@@ -469,4 +469,4 @@ class AsyncLookupMethods(AsyncBase):
         options = PassageOptions(
             min_contained=min_contained, min_run=min_run, filter=filter, exclude_ids=exclude_ids, routing=routing
         )
-        return self._stream(passages.stream(self._server(), self._context, index, text, options))
+        return self._stream(passages.stream(self._server(), index, text, options))

@@ -53,7 +53,7 @@ class AsyncQualityMethods(AsyncBase):
         from es_simhash.quality.sampling_flow import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
-        return await self._run(diagnose(self._server(), self._context, index, options))
+        return await self._run(diagnose(self._server(), index, options))
 
     async def tune(
         self,
@@ -90,7 +90,7 @@ class AsyncQualityMethods(AsyncBase):
         from es_simhash.quality.tune_flow import TuneOptions, tune
 
         options = TuneOptions(text_field=text_field, sample=sample, seed=seed, schemes=schemes)
-        return await self._run(tune(self._server(progress), self._context, index, options))
+        return await self._run(tune(self._server(progress), index, options))
 
     async def boilerplate(
         self,
@@ -140,7 +140,7 @@ class AsyncQualityMethods(AsyncBase):
             min_documents=min_documents,
             min_share=min_share,
         )
-        return await self._run(read_boilerplate(self._server(), self._context, index, options))
+        return await self._run(read_boilerplate(self._server(), index, options))
 
     async def explain(
         self,
@@ -177,9 +177,7 @@ class AsyncQualityMethods(AsyncBase):
         from es_simhash.quality.explain_flow import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
-        return await self._run(
-            explain_documents(self._server(), self._context, index, ids, texts, text_field, max_changes)
-        )
+        return await self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     async def stats(
         self,
@@ -216,7 +214,7 @@ class AsyncQualityMethods(AsyncBase):
         from es_simhash.quality.stats_flow import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
-        return await self._run(read_stats(self._server(), self._context, index, options))
+        return await self._run(read_stats(self._server(), index, options))
 
     async def size(
         self,
@@ -266,7 +264,7 @@ class AsyncQualityMethods(AsyncBase):
             replicas=replicas,
             scripts=scripts,
         )
-        return await self._run(read_size(self._server(), self._context, index, options))
+        return await self._run(read_size(self._server(), index, options))
 
     async def report(
         self,
@@ -319,4 +317,4 @@ class AsyncQualityMethods(AsyncBase):
             sample=sample,
             seed=seed,
         )
-        return await self._run(read_report(self._server(), self._context, index, options, version=__version__))
+        return await self._run(read_report(self._server(), index, options, version=__version__))

@@ -88,9 +88,7 @@ class AsyncUpkeepMethods(AsyncBase):
             per=per,
             within=within,
         )
-        return await self._run(
-            setup(self._server(progress), self._context, index, text_field, time_field, request, dry_run=dry_run)
-        )
+        return await self._run(setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
 
     async def create_index(
         self,
@@ -137,9 +135,7 @@ class AsyncUpkeepMethods(AsyncBase):
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )
-        return await self._run(
-            create_index(self._server(), self._context, index, ours, mappings, settings, dry_run=dry_run)
-        )
+        return await self._run(create_index(self._server(), index, ours, mappings, settings, dry_run=dry_run))
 
     async def put_mapping(
         self,
@@ -165,15 +161,7 @@ class AsyncUpkeepMethods(AsyncBase):
         from es_simhash.upkeep.setup_flow import put_mapping
 
         flow = put_mapping(
-            self._server(),
-            self._context,
-            index,
-            scheme,
-            text_field,
-            max_distance,
-            value=value,
-            passages=passages,
-            dry_run=dry_run,
+            self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
         )
         return await self._run(flow)
 
@@ -204,7 +192,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.template_flow import put_index_template
 
-        return await self._run(put_index_template(self._server(), self._context, name, text_field, dry_run=dry_run))
+        return await self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
 
     async def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
@@ -234,13 +222,13 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.pipeline.install_flow import put_pipeline
 
-        return await self._run(put_pipeline(self._server(), self._context, index, name, use_as, dry_run=dry_run))
+        return await self._run(put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
 
     async def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
         from es_simhash.upkeep.check_flow import check_indices
 
-        return await self._run(check_indices(self._server(), self._context, index))
+        return await self._run(check_indices(self._server(), index))
 
     async def remove_fields(self, index: Index, *, groups_only: bool = False, dry_run: bool = False) -> RemovedFields:
         """
@@ -262,9 +250,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.remove_flow import remove_fields
 
-        return await self._run(
-            remove_fields(self._server(), self._context, index, groups_only=groups_only, dry_run=dry_run)
-        )
+        return await self._run(remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
         self,
@@ -328,7 +314,7 @@ class AsyncUpkeepMethods(AsyncBase):
             checkpoint=checkpoint,
             dry_run=dry_run,
         )
-        return self._stream(backfill(self._server(progress), self._context, index, options))
+        return self._stream(backfill(self._server(progress), index, options))
 
     def follow(
         self,
@@ -398,4 +384,4 @@ class AsyncUpkeepMethods(AsyncBase):
             memory_bytes=memory_bytes,
             state_index=state_index,
         )
-        return self._stream(follow(self._server(), self._context, index, options))
+        return self._stream(follow(self._server(), index, options))

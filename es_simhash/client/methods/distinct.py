@@ -49,7 +49,7 @@ class DistinctMethods(SyncBase):
         """
         from es_simhash.folding.search_flow import search_distinct
 
-        return self._run(search_distinct(self._server(), self._context, index, body, options, after))
+        return self._run(search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
         self, index: Index, body: Mapping[str, Any], *, options: DistinctOptions
@@ -62,4 +62,4 @@ class DistinctMethods(SyncBase):
         """
         from es_simhash.folding.search_flow import search_distinct_pages
 
-        return self._stream(search_distinct_pages(self._server(), self._context, index, body, options))
+        return self._stream(search_distinct_pages(self._server(), index, body, options))

@@ -55,7 +55,7 @@ class GroupingMethods(SyncBase):
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
-            read_index_settings(self._server(), self._context, index),
+            read_index_settings(self._server(), index),
             lambda items, settings: with_fingerprints(
                 items,
                 text_field=text_fields_of(settings, text_field),
@@ -112,7 +112,7 @@ class GroupingMethods(SyncBase):
 
         return self._feed(
             documents,
-            lambda items: ingest(self._server(progress), self._context, index, items, options, dry_run=dry_run),
+            lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
         )
 
     def reconcile(
@@ -161,7 +161,6 @@ class GroupingMethods(SyncBase):
         return self._run(
             reconcile(
                 self._server(progress),
-                self._context,
                 index,
                 request,
                 since=moment,
@@ -186,7 +185,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups_flow import groups
 
-        return self._stream(groups(self._server(progress), self._context, index, options))
+        return self._stream(groups(self._server(progress), index, options))
 
     def pairs(
         self,
@@ -221,4 +220,4 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups_flow import pairs
 
-        return self._stream(pairs(self._server(progress), self._context, index, against, options, resources))
+        return self._stream(pairs(self._server(progress), index, against, options, resources))

@@ -62,7 +62,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        return self._run(finding.find(self._server(), self._context, index, text, fingerprint, options))
+        return self._run(finding.find(self._server(), index, text, fingerprint, options))
 
     def find_near_dups_of(self, index: Index, id: str, *, options: LookupOptions) -> NearDups:
         """
@@ -77,7 +77,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        return self._run(find_of(self._server(), self._context, index, id, options))
+        return self._run(find_of(self._server(), index, id, options))
 
     def find_near_dups_many(
         self,
@@ -104,7 +104,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
             IncompleteSearchError: The same, because shards do not answer.
         """
-        return self._run(find_many(self._server(), self._context, index, texts, fingerprints, options, request))
+        return self._run(find_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
         self,
@@ -120,7 +120,7 @@ class LookupMethods(SyncBase):
 
         *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
         """
-        return self._stream(stream_many(self._server(), self._context, index, texts, fingerprints, options, request))
+        return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups(
         self,
@@ -140,7 +140,7 @@ class LookupMethods(SyncBase):
         Raises:
             IncompleteSearchError: After the last one, if some may be missing.
         """
-        return self._stream(finding.scan(self._server(), self._context, index, text, fingerprint, options))
+        return self._stream(finding.scan(self._server(), index, text, fingerprint, options))
 
     def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
         """
@@ -154,7 +154,7 @@ class LookupMethods(SyncBase):
         Returns:
             Estimates for the size and skew of the index, within what its server is known to allow.
         """
-        return self._run(finding.explain(self._server(), self._context, index, max_distance))
+        return self._run(finding.explain(self._server(), index, max_distance))
 
     def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
         """
@@ -166,7 +166,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
                 different fingerprints.
         """
-        return self._run(read_fingerprint(self._server(), self._context, index, id, routing))
+        return self._run(read_fingerprint(self._server(), index, id, routing))
 
     def find_passages(self, index: Index, text: str, *, options: PassageOptions) -> Overlaps:
         """
@@ -196,7 +196,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
         """
-        return self._run(passages.find(self._server(), self._context, index, text, options))
+        return self._run(passages.find(self._server(), index, text, options))
 
     def find_passages_of(self, index: Index, id: str, *, options: PassageOptions) -> Overlaps:
         """
@@ -208,7 +208,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.
         """
-        return self._run(passages.find_of(self._server(), self._context, index, id, options))
+        return self._run(passages.find_of(self._server(), index, id, options))
 
     def find_passages_many(
         self, index: Index, texts: Iterable[str], *, options: PassageOptions
@@ -218,7 +218,7 @@ class LookupMethods(SyncBase):
 
         Cost: one lookup after another.
         """
-        return self._run(passages.find_many(self._server(), self._context, index, texts, options))
+        return self._run(passages.find_many(self._server(), index, texts, options))
 
     def stream_passages(
         self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size on_incomplete"]
@@ -230,4 +230,4 @@ class LookupMethods(SyncBase):
             IncompleteSearchError: Before the first one, if documents have no passages yet; after the last one, if
                 others may be missing.
         """
-        return self._stream(passages.stream(self._server(), self._context, index, text, options))
+        return self._stream(passages.stream(self._server(), index, text, options))

@@ -37,7 +37,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.doctor_flow import diagnose
 
-        return self._run(diagnose(self._server(), self._context, index, options))
+        return self._run(diagnose(self._server(), index, options))
 
     def tune(self, index: Index, *, options: TuneOptions, progress: OnProgress | None = None) -> Tuning:
         """
@@ -53,7 +53,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.tune_flow import tune
 
-        return self._run(tune(self._server(progress), self._context, index, options))
+        return self._run(tune(self._server(progress), index, options))
 
     def boilerplate(self, index: Index, *, options: BoilerplateOptions) -> Boilerplate:
         """
@@ -71,7 +71,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.boilerplate_flow import read_boilerplate
 
-        return self._run(read_boilerplate(self._server(), self._context, index, options))
+        return self._run(read_boilerplate(self._server(), index, options))
 
     def explain(
         self,
@@ -108,7 +108,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explain_flow import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
-        return self._run(explain_documents(self._server(), self._context, index, ids, texts, text_field, max_changes))
+        return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     def stats(self, index: Index, *, options: StatsOptions) -> Stats:
         """
@@ -127,7 +127,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.stats_flow import read_stats
 
-        return self._run(read_stats(self._server(), self._context, index, options))
+        return self._run(read_stats(self._server(), index, options))
 
     def size(self, index: Index, *, options: SizeOptions) -> Size:
         """
@@ -148,7 +148,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.size_flow import read_size
 
-        return self._run(read_size(self._server(), self._context, index, options))
+        return self._run(read_size(self._server(), index, options))
 
     def report(self, index: Index, *, options: ReportOptions) -> IndexReport:
         """
@@ -168,4 +168,4 @@ class QualityMethods(SyncBase):
         from es_simhash import __version__
         from es_simhash.quality.report_flow import read_report
 
-        return self._run(read_report(self._server(), self._context, index, options, version=__version__))
+        return self._run(read_report(self._server(), index, options, version=__version__))

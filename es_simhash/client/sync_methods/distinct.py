@@ -72,7 +72,7 @@ class DistinctMethods(SyncBase):
         from es_simhash.folding.search_flow import search_distinct
 
         options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
-        return self._run(search_distinct(self._server(), self._context, index, body, options, after))
+        return self._run(search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
         self,
@@ -94,4 +94,4 @@ class DistinctMethods(SyncBase):
         from es_simhash.folding.search_flow import search_distinct_pages
 
         options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
-        return self._stream(search_distinct_pages(self._server(), self._context, index, body, options))
+        return self._stream(search_distinct_pages(self._server(), index, body, options))

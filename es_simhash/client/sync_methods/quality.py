@@ -53,7 +53,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.sampling_flow import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
-        return self._run(diagnose(self._server(), self._context, index, options))
+        return self._run(diagnose(self._server(), index, options))
 
     def tune(
         self,
@@ -90,7 +90,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.tune_flow import TuneOptions, tune
 
         options = TuneOptions(text_field=text_field, sample=sample, seed=seed, schemes=schemes)
-        return self._run(tune(self._server(progress), self._context, index, options))
+        return self._run(tune(self._server(progress), index, options))
 
     def boilerplate(
         self,
@@ -140,7 +140,7 @@ class QualityMethods(SyncBase):
             min_documents=min_documents,
             min_share=min_share,
         )
-        return self._run(read_boilerplate(self._server(), self._context, index, options))
+        return self._run(read_boilerplate(self._server(), index, options))
 
     def explain(
         self,
@@ -177,7 +177,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explain_flow import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
-        return self._run(explain_documents(self._server(), self._context, index, ids, texts, text_field, max_changes))
+        return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     def stats(
         self,
@@ -214,7 +214,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.stats_flow import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
-        return self._run(read_stats(self._server(), self._context, index, options))
+        return self._run(read_stats(self._server(), index, options))
 
     def size(
         self,
@@ -264,7 +264,7 @@ class QualityMethods(SyncBase):
             replicas=replicas,
             scripts=scripts,
         )
-        return self._run(read_size(self._server(), self._context, index, options))
+        return self._run(read_size(self._server(), index, options))
 
     def report(
         self,
@@ -317,4 +317,4 @@ class QualityMethods(SyncBase):
             sample=sample,
             seed=seed,
         )
-        return self._run(read_report(self._server(), self._context, index, options, version=__version__))
+        return self._run(read_report(self._server(), index, options, version=__version__))

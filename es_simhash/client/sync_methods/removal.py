@@ -127,7 +127,7 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._server(progress), self._context, index, path, options))
+        return self._run(plan_removal(self._server(progress), index, path, options))
 
     def apply_removal(
         self,
@@ -181,7 +181,6 @@ class RemovalMethods(SyncBase):
             self._server(progress),
             path,
             archive,
-            context=self._context,
             max_share=max_share,
             on_regrouped=on_regrouped,
             dry_run=dry_run,
@@ -238,9 +237,9 @@ class RemovalMethods(SyncBase):
             within=within,
         )
         if contained is None:
-            return self._stream(tag_duplicates(self._server(progress), self._context, index, request, dry_run=dry_run))
+            return self._stream(tag_duplicates(self._server(progress), index, request, dry_run=dry_run))
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-        return self._stream(tag_contained(self._server(progress), self._context, index, tags, dry_run=dry_run))
+        return self._stream(tag_contained(self._server(progress), index, tags, dry_run=dry_run))
 
     def restore(
         self,
@@ -285,7 +284,5 @@ class RemovalMethods(SyncBase):
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
         )
         return self._stream(
-            restore(
-                self._server(progress), self._context, files, index=index, dry_run=dry_run, on_regrouped=on_regrouped
-            )
+            restore(self._server(progress), files, index=index, dry_run=dry_run, on_regrouped=on_regrouped)
         )

@@ -12,8 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute
-from es_simhash.transport.server import Answer, Server, ServerAround
+from es_simhash.transport.server import Answer
 
 _T = TypeVar("_T")
 _PAUSE = object()
@@ -24,11 +25,11 @@ def _suspend(signal: Any) -> Generator[Any, Any, Any]:
     return (yield signal)
 
 
-class Pausing(ServerAround):
+class Pausing(Port):
     """A port for the work of one :class:`Paused`; *before* is awaited before each request, and then it pauses."""
 
-    def __init__(self, inner: Server, before: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(inner)
+    def __init__(self, inner: Port, before: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(inner, inner.context)
         self._before = before
         self._is_within = False
 
