@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -65,31 +66,31 @@ class Dialect:
     search_options: Mapping[str, Any] = field(default_factory=dict)
     source_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def _send(self, client: Any, call: Call) -> Any:
+    def _prepared(self, client: Any, call: Call) -> Callable[[], Any]:
         client = with_raw_source(client) if call.raw_source else client
         if "params" in call.arguments:
-            return client.perform_request("POST", "/_mget", headers=_JSON, **call.arguments)
-        return attrgetter(self.methods[call.api])(client)(**call.arguments)
+            return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
+        return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
 
     def call(self, client: Any, call: Call) -> Any:
         """Make *call* with a sync client and return the answer as plain values."""
         try:
-            return _answer(call, self._send(client, self._with_options(call)))
+            return _answer(call, self._prepared(client, self._with_options(call))())
         except Exception as error:
             if not self._is_unknown(error):
                 _note_remedy(error)
                 raise
-        return _answer(call, self._send(client, call))
+        return _answer(call, self._prepared(client, call)())
 
     async def call_async(self, client: Any, call: Call) -> Any:
         """Make *call* with an async client and return the answer as plain values."""
         try:
-            return _answer(call, await self._send(client, self._with_options(call)))
+            return _answer(call, await self._prepared(client, self._with_options(call))())
         except Exception as error:
             if not self._is_unknown(error):
                 _note_remedy(error)
                 raise
-        return _answer(call, await self._send(client, call))
+        return _answer(call, await self._prepared(client, call)())
 
     def _with_options(self, call: Call) -> Call:
         """Return *call* with the search options in the body of each of its searches, or with the source options."""

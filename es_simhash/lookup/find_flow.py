@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -22,12 +22,7 @@ from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve_flow import (
-    read_index_settings,
-    read_settings_by_index,
-    stream_with_settings,
-    with_settings,
-)
+from es_simhash.mapping.resolve_flow import Attempts, read_index_settings, read_settings_by_index
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
 from es_simhash.transport.pages_flow import Hits, read_each
 from es_simhash.transport.protocol import (
@@ -53,26 +48,24 @@ async def find(
     check_index(index)
     check_question(text, fingerprint)
 
-    async def look_up(settings: IndexSettings) -> NearDups:
-        asker: Asker = "fingerprint" if text is None else "text"
-        rules = await read_rules(server, index, settings, options, asker)
-        wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
-        if wanted is None:
-            return nothing_for(settings, rules)
-        return await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
+    asker: Asker = "fingerprint" if text is None else "text"
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            try:
+                settings = await attempts.settings()
+            except IncompleteSearchError as error:
+                return none_known(error, options)
+            rules = await read_rules(server, index, settings, options, asker)
+            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
+            if wanted is None:
+                return nothing_for(settings, rules)
+            return await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
 
-    return await _with_settings(server, index, options, look_up)
 
-
-async def _with_settings(
-    server: Port, index: Index, options: LookupOptions, look_up: Callable[[IndexSettings], Awaitable[NearDups]]
-) -> NearDups:
-    """Return what *look_up* returns; where no index is known, the incomplete answer that the caller accepts."""
-    try:
-        await read_index_settings(server, index)
-    except IncompleteSearchError as error:
-        return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
-    return await with_settings(server, index, look_up)
+def none_known(error: IncompleteSearchError, options: LookupOptions) -> NearDups:
+    """Return the incomplete answer where no index is known; raise if the caller accepts none."""
+    return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
 
 
 async def read_rules(
@@ -168,26 +161,22 @@ async def scan(
     if options.size is not None:
         raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
 
-    async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[NearDup], None]:
-        asker: Asker = "fingerprint" if text is None else "text"
-        rules = await read_rules(server, index, settings, options, asker)
-        wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
-        if wanted is None:
+    asker: Asker = "fingerprint" if text is None else "text"
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            settings = await attempts.settings()
+            rules = await read_rules(server, index, settings, options, asker)
+            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
+            if wanted is None:
+                return
+            subject = await read_subject(server, index, settings, searching(options, rules))
+            how: Any = {"rules": rules, "scheme": settings.scheme}
+            async with aclosing(stream(server, Question(subject, wanted))) as parts:
+                async for found in parts:
+                    [answer] = await judge(server, index, [found], [Asked(rules, text)], **how)
+                    yield list(answer)
             return
-        asked = Asked(rules, text)
-
-        async def accepted(found: NearDups) -> NearDups:
-            [answer] = await judge(server, index, [found], [asked], rules=rules, scheme=settings.scheme)
-            return answer
-
-        subject = await read_subject(server, index, settings, searching(options, rules))
-        async with aclosing(stream(server, Question(subject, wanted), accepted)) as parts:
-            async for part in parts:
-                yield part
-
-    async with aclosing(stream_with_settings(server, index, look_up)) as parts:
-        async for part in parts:
-            yield part
 
 
 async def explain(server: Port, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
@@ -221,23 +210,26 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     check_id(id)
     routing, options = options.routing, replace(options, routing=None)
 
-    async def look_up(settings: IndexSettings) -> NearDups:
-        rules = await read_rules(server, index, settings, options, "document")
-        itself, gaps = await _read_stored(server, index, id, routing, rules)
-        if not itself:
-            check_whole(gaps)
-        fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
-        asked = await _asked(server, rules, id, itself, index)
-        accepting = replace(options, on_incomplete="return")
-        keys = set(map(document_key, itself))
-        how: Any = {"leave": keys}
-        found = await _find_judged(server, index, settings, accepting, rules, fingerprint, asked, **how)
-        # A copy of the document that was not read may have another fingerprint.
-        reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-        answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
-        return check_complete(answer, options.on_incomplete)
-
-    return await _with_settings(server, index, options, look_up)
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            try:
+                settings = await attempts.settings()
+            except IncompleteSearchError as error:
+                return none_known(error, options)
+            rules = await read_rules(server, index, settings, options, "document")
+            itself, gaps = await _read_stored(server, index, id, routing, rules)
+            if not itself:
+                check_whole(gaps)
+            fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
+            asked = await _asked(server, rules, id, itself, index)
+            accepting = replace(options, on_incomplete="return")
+            how: Any = {"leave": set(map(document_key, itself))}
+            found = await _find_judged(server, index, settings, accepting, rules, fingerprint, asked, **how)
+            # A copy of the document that was not read may have another fingerprint.
+            reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+            answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
+            return check_complete(answer, options.on_incomplete)
 
 
 async def _asked(server: Port, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:

@@ -12,17 +12,17 @@ from typing import Any, TypeAlias, TypeVar
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
-from es_simhash.lookup.find_flow import nothing_for, read_rules, read_subject, searching
+from es_simhash.lookup.find_flow import none_known, nothing_for, read_rules, read_subject, searching
 from es_simhash.lookup.from_memory_flow import MemoryLookups
 from es_simhash.lookup.judge_flow import Asked, judge
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
-from es_simhash.lookup.options import LookupOptions, LookupRequest, check_complete
+from es_simhash.lookup.options import LookupOptions, LookupRequest
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.rules import Asker, Rules
 from es_simhash.lookup.search_flow import ASSUMED, Question, Subject, read_answer, search
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve_flow import SettingsChanged, read_index_settings, send_confirmed, with_settings
+from es_simhash.mapping.resolve_flow import Attempts, SettingsChanged, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages_flow import Hits
 from es_simhash.transport.protocol import Call, Index, check_index, status_of
@@ -289,30 +289,30 @@ async def stream_many(
     try:
         await read_index_settings(server, index)
     except IncompleteSearchError as error:
-        unknown = NearDups(complete=False, reasons=error.reasons)
-        yield [check_complete(unknown, options.on_incomplete) for _ in given]
+        yield [none_known(error, options) for _ in given]
         return
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
-
-            async def look_up(settings: IndexSettings, part: Sequence[Any] = part) -> list[Outcome]:
-                if texts is None:
-                    found = [_check_fingerprint(each) for each in part]
-                else:
-                    found = await server.compute(_fingerprint_each, part, settings)
-                rules = await read_rules(server, index, settings, options, asker)
-                searched = searching(options, rules)
-                if not rules.is_by_distance_alone:
-                    searched = replace(searched, size=None)  # the nearest need not be accepted
-                subject = await read_subject(server, index, settings, searched, many=True)
-                answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
-                asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-                answers = await _judge_each(server, index, answers, asked, settings, options, rules)
-                return _in_place(found, answers, nothing_for(settings, rules))
-
-            yield await with_settings(server, index, look_up)
+            attempts, answered = Attempts(server, index), list[Outcome]()
+            while not answered:
+                with attempts:
+                    settings = await attempts.settings()
+                    if texts is None:
+                        found = [_check_fingerprint(each) for each in part]
+                    else:
+                        found = await server.compute(_fingerprint_each, part, settings)
+                    rules = await read_rules(server, index, settings, options, asker)
+                    searched = searching(options, rules)
+                    if not rules.is_by_distance_alone:
+                        searched = replace(searched, size=None)  # the nearest need not be accepted
+                    subject = await read_subject(server, index, settings, searched, many=True)
+                    answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
+                    asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
+                    answers = await _judge_each(server, index, answers, asked, settings, options, rules)
+                    answered = _in_place(found, answers, nothing_for(settings, rules))
+            yield answered
     finally:
         await memory.close(server)
 

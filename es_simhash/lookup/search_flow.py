@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -432,10 +432,7 @@ async def _read_all(server: Port, question: Question) -> NearDups:
     subject = question.subject
     is_again = False
     while True:
-        collector, confirm_once = (
-            Collector(question),
-            confirming(server, subject.index, subject.settings),
-        )
+        collector, confirm_once = Collector(question), confirming(server, subject.index, subject.settings)
         try:
             gaps = await _read_candidates(server, question, collector)
         except Exception as error:
@@ -499,10 +496,8 @@ async def _read_skimmed(server: Port, question: Question, collector: Collector) 
     return scroll.gaps
 
 
-async def stream(
-    server: Port, question: Question, judge: Callable[[NearDups], Awaitable[NearDups]]
-) -> AsyncGenerator[Sequence[NearDup], None]:
-    """Yield near-duplicates as their pages are read and *judge* has accepted them, in no order."""
+async def stream(server: Port, question: Question) -> AsyncGenerator[NearDups, None]:
+    """Yield near-duplicates as their pages are read, a few at a time, in no order."""
     collector = Collector(question)
     subject = question.subject
     options = subject.options
@@ -515,7 +510,7 @@ async def stream(
                     await confirm_once()
                     collector.add(hits)
                     for begin in range(0, len(collector.found), FETCH):
-                        yield list(await judge(NearDups(tuple(collector.found[begin : begin + FETCH]))))
+                        yield NearDups(tuple(collector.found[begin : begin + FETCH]))
                     collector.found.clear()
         except Exception as error:
             # What was emitted cannot be taken back, and would come a second time.

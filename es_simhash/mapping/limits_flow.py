@@ -124,9 +124,12 @@ class WithinLimits(Port):
         answer: Any
         try:
             answer = await self._inner.send(sent)
-        except Exception as error:  # noqa: BLE001 -- judged below
-            answer = error
-        answer = await self._settle(call, sent, answer)
+        except Exception as error:
+            answer = await self._settle(call, sent, error)
+            if answer is error:
+                raise
+        else:
+            answer = await self._settle(call, sent, answer)
         if isinstance(answer, Exception):
             raise answer
         return answer  # type: ignore[no-any-return]

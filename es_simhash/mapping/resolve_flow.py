@@ -9,8 +9,7 @@ milliseconds ago. No lookup and no write is here.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -266,32 +265,33 @@ class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
     """An index is not the one whose settings were read before."""
 
 
-async def with_settings(server: Port, index: Index, work: Callable[[IndexSettings], Awaitable[_T]]) -> _T:
-    """Return what *work* returns with the settings of *index*; repeat it if they turn out to have changed."""
-    for _ in range(ATTEMPTS):
-        settings = await read_index_settings(server, index)
-        try:
-            return await work(settings)
-        except SettingsChanged:
-            server.context.unlearn(index, settings)
-    raise _always_changing(index)
+class Attempts:
+    """
+    Work that begins anew where the settings of *index* turn out to have changed: ``while True:``, ``with attempts:``.
+    It returns, or breaks, at its end; the first line within reads the :meth:`settings`.
+    """
 
+    def __init__(self, server: Port, index: Index) -> None:
+        self._server = server
+        self._index = index
+        self._left = ATTEMPTS
+        self._settings: IndexSettings | None = None
 
-async def stream_with_settings(
-    server: Port, index: Index, work: Callable[[IndexSettings], AsyncGenerator[_T, None]]
-) -> AsyncGenerator[_T, None]:
-    """Yield what *work* yields with the settings of *index*; begin anew if they turn out to have changed."""
-    for _ in range(ATTEMPTS):
-        settings = await read_index_settings(server, index)
-        try:
-            async with aclosing(work(settings)) as parts:
-                async for part in parts:
-                    yield part
-        except SettingsChanged:
-            server.context.unlearn(index, settings)
-        else:
-            return
-    raise _always_changing(index)
+    async def settings(self) -> IndexSettings:
+        self._settings = await read_index_settings(self._server, self._index)
+        return self._settings
+
+    def __enter__(self) -> None:
+        self._left -= 1
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, SettingsChanged):
+            return False
+        if self._settings is not None:
+            self._server.context.unlearn(self._index, self._settings)
+        if not self._left:
+            raise _always_changing(self._index) from None
+        return True
 
 
 async def while_unchanged(server: Port, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]) -> _T:
@@ -318,15 +318,18 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
     if resolved is None or resolved.marker is None:
         return await _send_beside(server, index, call, settings=settings)
     asked = server.context.clock()
-    answer = await attempt(server.send(_marked(call, resolved.marker)))
-    refusal = error_text(answer) if isinstance(answer, Exception) else _refusal(answer)
+    try:
+        answer = await server.send(_marked(call, resolved.marker))
+        refusal = _refusal(answer)
+    except Exception as error:
+        refusal = error_text(error)
+        if not is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
+            raise
     if is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
         await confirm(server, index, settings=settings, after_seconds=0.0)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
         server.context.distrust_marker(index, resolved)
         return await _send_beside(server, index, call, settings=settings)
-    if isinstance(answer, Exception):
-        raise answer
     if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
         # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
         await confirm(server, index, settings=settings)
@@ -412,12 +415,12 @@ async def check_unchanged(server: Port, index: Index, settings: IndexSettings) -
 
 async def read_present_settings(server: Port, index: Index) -> IndexSettings:
     """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
-
-    async def confirmed(settings: IndexSettings) -> IndexSettings:
-        await confirm(server, index, settings=settings)
-        return settings
-
-    return await with_settings(server, index, confirmed)
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            settings = await attempts.settings()
+            await confirm(server, index, settings=settings)
+            return settings
 
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:

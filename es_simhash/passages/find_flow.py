@@ -17,7 +17,7 @@ from es_simhash.lookup.verify_flow import meant_hits
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve_flow import read_settings_by_index, stream_with_settings, with_settings
+from es_simhash.mapping.resolve_flow import Attempts, read_settings_by_index
 from es_simhash.passages.candidates_flow import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
@@ -74,29 +74,27 @@ async def stream(
     _check_text(text)
     check_index(index)
 
-    async def look_up(settings: IndexSettings) -> AsyncGenerator[Sequence[Overlap], None]:
-        lookup = await _prepare(server, index, settings, options, is_stream=True)
-        lookup.text = text
-        async with aclosing(read_candidates(server, lookup)) as pages:
-            async for hits in pages:
-                await server.compute(lookup.compare, hits)
-                yield lookup.take_found()
-        lookup.result()
-
-    async with aclosing(stream_with_settings(server, index, look_up)) as parts:
-        async for part in parts:
-            yield part
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            lookup = await _prepare(server, index, await attempts.settings(), options, is_stream=True)
+            lookup.text = text
+            async with aclosing(read_candidates(server, lookup)) as pages:
+                async for hits in pages:
+                    await server.compute(lookup.compare, hits)
+                    yield lookup.take_found()
+            lookup.result()
+            return
 
 
 async def _look_up(
     server: Port, index: Index, options: PassageOptions, work: Callable[[Lookup], Awaitable[Overlaps]]
 ) -> Overlaps:
     check_index(index)
-
-    async def look_up(settings: IndexSettings) -> Overlaps:
-        return await work(await _prepare(server, index, settings, options))
-
-    return await with_settings(server, index, look_up)
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            return await work(await _prepare(server, index, await attempts.settings(), options))
 
 
 async def _prepare(

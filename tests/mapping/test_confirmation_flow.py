@@ -8,7 +8,7 @@ from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
-from es_simhash.mapping.resolve_flow import SettingsChanged, confirm, read_index_settings, send_confirmed, with_settings
+from es_simhash.mapping.resolve_flow import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
 from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
@@ -155,12 +155,16 @@ def test_what_was_remembered_too_long_is_confirmed_all_the_same(estate):
 def test_an_index_that_changes_again_and_again_is_an_error(estate):
     """Some lookups are tried again, and not for ever."""
 
-    async def never(settings):
-        await SCRIPTED.send(SEARCH)
-        raise SettingsChanged
+    async def never():
+        attempts = Attempts(scripted(estate.context), "i")
+        while True:
+            with attempts:
+                await attempts.settings()
+                await SCRIPTED.send(SEARCH)
+                raise SettingsChanged
 
     with pytest.raises(IncompleteSearchError, match="changed during the lookup"):
-        estate.carry_out(with_settings(scripted(estate.context), "i", never))
+        estate.carry_out(never())
     assert estate.calls.count("search") == 5
 
 
