@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
@@ -130,6 +130,7 @@ class NoOrder(Exception):  # noqa: N818 -- caught where pages are read, never sh
     """The server cannot keep an order in a point in time, as OpenSearch before 3.3."""
 
 
+@dataclass
 class Reading:
     """
     All hits of *body* in *index*; after the last page :attr:`gaps` says why some may be missing.
@@ -137,31 +138,23 @@ class Reading:
     highest score comes first, if the server can do that.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        page: int,
-        routing: str | None = None,
-        ranked: bool = False,
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._body = body
-        self._page = page
-        self._options = {} if routing is None else {"routing": routing}
-        self._ranked = ranked
-        self.gaps: list[Gap] = []
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    page: int
+    routing: str | None = None
+    ranked: bool = False
+    gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
         """Yield the hits, page by page; the next page is read when it is asked for."""
-        async with viewing(self._server, self._index, KEEP_ALIVE_SECONDS, self._options) as view:
+        options = {} if self.routing is None else {"routing": self.routing}
+        async with viewing(self.server, self.index, KEEP_ALIVE_SECONDS, options) as view:
             if view is not None:
-                view.ranked = self._ranked
+                view.ranked = self.ranked
                 try:
-                    async with aclosing(read_view(self._server, view, self._body, page=self._page)) as pages:
+                    async with aclosing(read_view(self.server, view, self.body, page=self.page)) as pages:
                         async for hits in pages:
                             self.gaps = list(view.gaps)
                             yield hits
@@ -170,7 +163,7 @@ class Reading:
                 else:
                     self.gaps = list(view.gaps)
                     return
-        scroll = Scroll(self._server, self._index, self._body, page=self._page, options=self._options)
+        scroll = Scroll(self.server, self.index, self.body, page=self.page, options=options)
         async with aclosing(scroll.read()) as pages:
             async for hits in pages:
                 self.gaps = scroll.gaps
@@ -264,6 +257,7 @@ class Slices:
         self.gaps = scroll.gaps
 
 
+@dataclass
 class Slice:
     """
     All hits of the slice *part*, its number and the number of slices, in a *view* that all slices share.
@@ -271,29 +265,20 @@ class Slice:
     its reading begins.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        view: View | None,
-        page: int,
-        part: tuple[int, int],
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._body = body
-        self._view = view
-        self._page = page
-        self._part = part
-        self.gaps: list[Gap] = []
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    view: View | None
+    page: int
+    part: tuple[int, int]
+    gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
-        part, view = self._part, self._view
+        part, view = self.part, self.view
         if view is None:
-            sliced = {**self._body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self._body
-            scroll = Scroll(self._server, self._index, sliced, page=self._page)
+            sliced = {**self.body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self.body
+            scroll = Scroll(self.server, self.index, sliced, page=self.page)
             async with aclosing(scroll.read()) as pages:
                 async for hits in pages:
                     yield hits
@@ -301,9 +286,7 @@ class Slice:
             return
         view.attempts = ATTEMPTS
         try:
-            async with aclosing(
-                _read_cursors(self._server, view, [Cursor(self._body, self._page, part=part)])
-            ) as steps:
+            async with aclosing(_read_cursors(self.server, view, [Cursor(self.body, self.page, part=part)])) as steps:
                 async for step in steps:
                     yield step.hits
         except NoOrder:
@@ -421,41 +404,32 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
         [answer] = await _send(server, [cursor.call(view)])
 
 
+@dataclass
 class Scroll:
     """As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty."""
 
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        page: int,
-        options: Mapping[str, Any] | None = None,
-        keep_alive: int = KEEP_ALIVE_SECONDS,
-        order: Mapping[str, Any] = _UNORDERED,
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._body = body
-        self._page = page
-        self._options = options or {}
-        self._lives = f"{keep_alive}s"
-        self._order = order
-        self._gaps: dict[Gap, None] = {}
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    page: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    keep_alive: int = KEEP_ALIVE_SECONDS
+    order: Mapping[str, Any] = field(default_factory=lambda: _UNORDERED)
+    _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
 
     @property
     def gaps(self) -> list[Gap]:
         return list(self._gaps)
 
     async def read(self) -> Pages:
-        server = self._server
+        server = self.server
         answer = await self._open()
         scroll = answer.get("_scroll_id")
         try:
             while hits := answer["hits"]["hits"]:
                 yield hits
-                answer = await server.scroll(body={"scroll_id": scroll, "scroll": self._lives})
+                answer = await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
                 scroll = answer.get("_scroll_id", scroll)
                 self._gaps |= dict.fromkeys(find_gaps(answer))
         finally:
@@ -463,11 +437,11 @@ class Scroll:
 
     async def _open(self) -> dict[str, Any]:
         """Return the first page, which becomes smaller if the server allows only that; cancelled, end the scroll."""
-        server, page = self._server, self._page
+        server, page = self.server, self.page
         while True:
             # A scroll always counts its hits: both products refuse one that must not count them.
-            request = {**self._body, "size": page, **self._order, "track_total_hits": True}
-            opening = server.search(index=self._index, body=request, scroll=self._lives, **self._options)
+            request = {**self.body, "size": page, **self.order, "track_total_hits": True}
+            opening = server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
             try:
                 answer, cancelled = await server.to_the_end(opening)
             except Exception as error:

@@ -8,6 +8,7 @@ from es_simhash.lookup.find_flow import SAMPLE, index_stats, mean_length, scan
 from es_simhash.lookup.options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from tests.lookup.looking import look
 from tests.servers.support import planted
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
@@ -112,7 +113,7 @@ def test_a_stream_that_breaks_emits_nothing_twice():
             return answer
 
     index, emitted = Breaking([0] * MANY), []
-    port = BlockingServer(index, Direct)
+    port = Port(BlockingServer(index, Direct), Context())
     items = stream(scan(port, "i", None, 0, LookupOptions(max_distance=13)))
     with pytest.raises(ServerError):
         emitted.extend(each for each in items)

@@ -9,6 +9,8 @@ from es_simhash.client.port import BlockingServer, stream
 from es_simhash.errors import InvalidInputError
 from es_simhash.ingest.ingest_flow import ingest
 from es_simhash.ingest.source_flow import IngestOptions
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.transport.feed import Feed, read_in_background
 from tests.transport.by_hand import Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
@@ -155,7 +157,7 @@ def test_what_waits_goes_on_while_the_source_does_not(monkeypatch):
             return store(call)
 
     found = []
-    port = BlockingServer(None, Dialect())
+    port = Port(BlockingServer(None, Dialect()), Context())
     for each in stream(ingest(port, INDEX, source(), IngestOptions(max_delay=0.01, batch=100))):
         found.append(each.id)
         reported.release()
