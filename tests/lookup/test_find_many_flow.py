@@ -14,7 +14,7 @@ from es_simhash.lookup.search_flow import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.retry_flow import Patience
-from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, drive, scripted
+from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import Candidates
 
 
@@ -134,23 +134,23 @@ def answer_each(work, answer):
 def test_a_batch_waits_for_a_missing_shard_once():
     """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
     patience = Patience(4)
-    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
     assert [each.complete for each in found] == [False] * 40
     assert waits == 3
-    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
     assert (found[0].complete, waits) == (False, 0)
-    found, waits, sent = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: WHOLE)
+    found, waits, sent = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: WHOLE)
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
-    _, waits, _ = answer_each(ask_together(SCRIPTED, questions(40), patience=patience), lambda _: PARTIAL)
+    _, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
     assert waits == 3
 
 
 def test_without_patience_nothing_is_waited_for():
     """The caller gets the exception, or the incomplete answer, at once."""
-    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(3)), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: PARTIAL)
     assert ([each.complete for each in found], waits) == ([False] * 3, 0)
     full = ServerError(429, "full")
-    found, waits, _ = answer_each(ask_together(SCRIPTED, questions(3)), lambda _: full)
+    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: full)
     assert (found, waits) == ([full] * 3, 0)
 
 
@@ -158,7 +158,7 @@ def test_a_busy_server_is_asked_again():
     """Until it answers."""
     answers = iter([ServerError(503, "starting")] * 3)
     found, waits, _ = answer_each(
-        ask_together(SCRIPTED, questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE)
+        ask_together(scripted(), questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE)
     )
     assert ([each.complete for each in found], waits) == ([True] * 3, 3)
 
@@ -167,9 +167,11 @@ def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
     batch = make_multi_search(questions(3))
     with pytest.raises(ServerError, match="no rights"):
-        answer_each(take_answer(SCRIPTED, batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE)
+        answer_each(
+            take_answer(scripted(), batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE
+        )
 
 
 def test_no_questions_are_no_request():
     """Nothing to ask, nothing to send."""
-    assert answer_each(ask_together(SCRIPTED, []), lambda _: WHOLE) == ([], 0, {})
+    assert answer_each(ask_together(scripted(), []), lambda _: WHOLE) == ([], 0, {})
