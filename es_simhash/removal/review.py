@@ -183,8 +183,9 @@ def _describe_grouping(grouping: Mapping[str, Any]) -> str:
     try:
         if contained is None:
             return str(Grouping.from_dict(grouping))
-        # A plan by containment records neither a distance nor a rule of groups.
-        of_groups = Grouping.from_dict({"rule": "star", "max_distance": 0, "canonical": ["id"], **grouping})
+        # A plan by containment records neither a distance nor a similarity nor a rule of groups.
+        nothing = {"rule": "star", "max_distance": 0, "similarity": None}
+        of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **grouping})
         _, stays, _ = of_groups.parts()
         limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
         return "; ".join([f"at least {contained * 100:g} % stands in what stays", *limits, stays])
