@@ -1,7 +1,7 @@
 """
 The port between the operations and a server: what an operation may ask for, and what it gives back.
 
-``client/ports.py`` has the two implementations. A port may stand around another one, where every request is meant.
+``client/port.py`` and ``client/async_port.py`` implement it. A port may stand around another one: ``mapping/port.py``.
 """
 
 from __future__ import annotations
@@ -149,28 +149,3 @@ class Server(Protocol):
 
     async def simulate_template(self, *, body: Body) -> Answer:
         return await self.send(Call("simulate_template", {"body": body}))
-
-
-class ServerAround(Server):
-    """A port around a port, which changes requests on their way; all else goes through."""
-
-    def __init__(self, inner: Server) -> None:
-        self._inner = inner
-
-    async def send(self, call: Call) -> Answer:
-        return await self._inner.send(call)
-
-    async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
-        return await self._inner.together(calls, concurrency=concurrency)
-
-    async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return await self._inner.compute(function, *args, **kwargs)
-
-    async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)
-
-    async def to_the_end(self, work: Coroutine[Any, Any, _T]) -> tuple[_T, BaseException | None]:
-        return await self._inner.to_the_end(work)
-
-    def tell(self, progress: Progress) -> None:
-        self._inner.tell(progress)
