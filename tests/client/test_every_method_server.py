@@ -1,0 +1,189 @@
+"""
+Every public method of both clients, on real servers: a failure, an interrupt or a cancellation at any of its requests
+reaches the caller, and what the method opened on the server is closed.
+"""
+
+import asyncio
+import inspect
+import itertools
+
+import pytest
+
+from es_simhash import SimHashClient, SimHashError
+from es_simhash.client.async_port import AsyncioServer
+from es_simhash.client.port import BlockingServer
+from es_simhash.transport.protocol import Call
+from tests.servers.support import ONE_SHARD, put, texts
+
+TEXTS = texts(30, seed=3)
+MOST = 5  # requests of one method at which something happens: each, or every n-th
+
+
+class Watch:
+    """Counts requests, and lets one fail; knows how many views and scrolls are open."""
+
+    def __init__(self, fail_at=None, failure=None):
+        self.fail_at, self.failure = fail_at, failure
+        self.requests = self.open = 0
+
+    def begins(self, call):
+        """Note *call*; raise the failure where it is due."""
+        self.open -= call.api in ("close_point_in_time", "clear_scroll")
+        self.requests += 1
+        if self.requests - 1 == self.fail_at:
+            raise self.failure
+
+    def answered(self, call):
+        self.open += call.api == "open_point_in_time" or (call.api == "search" and "scroll" in call.arguments)
+
+
+@pytest.fixture
+def watching(monkeypatch):
+    """Return a function that lets all requests from now on go through a watch; ``None`` for none."""
+    now = [None]
+
+    def around(base):
+        send, together = base.send, base.together
+
+        async def watched(self, call):
+            watch = now[0]
+            if watch is None:
+                return await send(self, call)
+            watch.begins(call)
+            answer = await send(self, call)
+            watch.answered(call)
+            return answer
+
+        async def all_watched(self, calls, *, concurrency=4):
+            if now[0] is not None:
+                for each in calls:
+                    if isinstance(each, Call):
+                        now[0].begins(each)
+            return await together(self, calls, concurrency=concurrency)
+
+        monkeypatch.setattr(base, "send", watched)
+        monkeypatch.setattr(base, "together", all_watched)
+
+    around(BlockingServer)
+    around(AsyncioServer)
+
+    def watch(each):
+        now[0] = each
+        return each
+
+    return watch
+
+
+@pytest.fixture
+def methods(server, simhash, make_simhash, index, tmp_path):
+    """Return for each method what prepares a call of it, and the call, which gets what was prepared."""
+    numbers = itertools.count()
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
+    documents = [{"_id": f"{number:02d}", "number": number, "body": text} for number, text in enumerate(TEXTS)]
+
+    def other():
+        name = f"{index}-{next(numbers)}"
+        put(server, name, documents[:10])
+        return name
+
+    def templated():
+        template = f"{index}-t{next(numbers)}"
+        server.request("PUT", f"/_index_template/{template}", {"index_patterns": [f"{template}-*"]})
+        return template
+
+    def ready():
+        name = other()
+        simhash.setup(name, text_field="body")
+        return name
+
+    def path():
+        return str(tmp_path / str(next(numbers)))
+
+    def planned():
+        name, plan = ready(), path()
+        simhash.plan_removal(name, plan)
+        return plan, path()
+
+    def applied():
+        plan, archive = planned()
+        list(simhash.apply_removal(plan, archive=archive, max_share=1))
+        return archive
+
+    list(simhash.ingest(index, documents))
+    server.request("POST", f"/{index}/_refresh")
+    search = {"index": index, "body": {"query": {"match_all": {}}, "sort": ["number"]}}
+    plain = {
+        "boilerplate": lambda _: simhash.boilerplate(index),
+        "check": lambda _: simhash.check(index),
+        "doctor": lambda _: simhash.doctor(index),
+        "explain": lambda _: simhash.explain(index, "00", "01"),
+        "explain_plan": lambda _: simhash.explain_plan(index, max_distance=8),
+        "find_near_dups": lambda _: simhash.find_near_dups(index, TEXTS[0]),
+        "find_near_dups_of": lambda _: simhash.find_near_dups_of(index, "00"),
+        "find_near_dups_many": lambda _: list(simhash.find_near_dups_many(index, TEXTS[:5])),
+        "find_passages": lambda _: simhash.find_passages(index, TEXTS[0]),
+        "find_passages_of": lambda _: simhash.find_passages_of(index, "00"),
+        "find_passages_many": lambda _: list(simhash.find_passages_many(index, TEXTS[:5])),
+        "get_fingerprint": lambda _: simhash.get_fingerprint(index, "00"),
+        "groups": lambda _: list(simhash.groups(index)),
+        "pairs": lambda _: list(simhash.pairs(index)),
+        "put_pipeline": lambda _: simhash.put_pipeline(index, use_as=None),
+        "reconcile": lambda _: simhash.reconcile(index),
+        "report": lambda _: simhash.report(index),
+        "search_distinct": lambda _: simhash.search_distinct(**search),
+        "search_distinct_pages": lambda _: list(simhash.search_distinct_pages(**search)),
+        "size": lambda _: simhash.size(index),
+        "stats": lambda _: simhash.stats(index),
+        "stream_near_dups": lambda _: list(simhash.stream_near_dups(index, TEXTS[0])),
+        "stream_near_dups_many": lambda _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
+        "stream_passages": lambda _: list(simhash.stream_passages(index, TEXTS[0])),
+        "tag_duplicates": lambda _: list(simhash.tag_duplicates(index, dry_run=True)),
+        "tune": lambda _: simhash.tune(index, sample=5),
+        "with_fingerprints": lambda _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
+    }
+    changing = {
+        "apply_removal": (planned, lambda made: list(simhash.apply_removal(made[0], archive=made[1], max_share=1))),
+        "backfill": (other, lambda name: list(simhash.backfill(name, text_field="body"))),
+        "create_index": (lambda: f"{index}-{next(numbers)}", simhash.create_index),
+        "follow": (ready, lambda name: list(simhash.follow(name, once=True))),
+        "ingest": (ready, lambda name: list(simhash.ingest(name, [dict(each) for each in documents]))),
+        "plan_removal": (lambda: (ready(), path()), lambda made: simhash.plan_removal(*made)),
+        "put_index_template": (templated, lambda name: simhash.put_index_template(name, text_field="body")),
+        "put_mapping": (other, lambda name: simhash.put_mapping(name, text_field="body")),
+        "remove_fields": (ready, simhash.remove_fields),
+        "restore": (applied, lambda archive: list(simhash.restore(archive))),
+        "setup": (other, lambda name: simhash.setup(name, text_field="body")),
+    }
+    return {name: (lambda: None, call) for name, call in plain.items()} | changing
+
+
+METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_whatever_happens_at_a_request(server, methods, watching, mode, name):
+    """The first requests and some of the later ones: a connection that breaks, and an end by the caller."""
+    prepare, call = methods[name]
+    if (server.product, name) == ("elasticsearch", "put_pipeline"):
+        pytest.skip("this server has no scripts")
+    made = prepare()
+    whole = watching(Watch())
+    call(made)
+    watching(None)
+    assert (whole.requests > 0, whole.open) == (True, 0)
+    ended = KeyboardInterrupt if mode == "sync" else asyncio.CancelledError
+    step = max(1, whole.requests // MOST)
+    for number in range(0, whole.requests, step):
+        for failure in (ConnectionError("the wire was cut"), ended()):
+            made = prepare()
+            watch = watching(Watch(number, failure))
+            try:
+                call(made)
+                outcome = None
+            except (ConnectionError, SimHashError, ended) as error:
+                outcome = error
+            finally:
+                watching(None)
+            is_ended = isinstance(outcome, ended)
+            assert is_ended == (isinstance(failure, ended) and watch.requests > number), (number, failure, outcome)
+            assert watch.open <= 0, (number, failure)  # what is interrupted while it is closed may be closed again
