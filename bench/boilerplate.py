@@ -40,7 +40,7 @@ from quality import read_set
 from es_simhash import Boilerplate, Scheme, fingerprints, get_scheme, learn_boilerplate
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.groups.assign import group_pairs
-from es_simhash.groups.rule import Resources
+from es_simhash.groups.grouping_request import Resources
 from es_simhash.hashing import fingerprint_array
 from es_simhash.hashing.mask import Cutter, MaskPassage, mask_json
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs

@@ -28,7 +28,7 @@ from es_simhash import SimHashClient
 from es_simhash.passages.contained import ContainmentMeasure
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.servers import embedded_server
-from es_simhash.texts.shingles import run_shingles
+from es_simhash.texts.shingle_sets import run_shingles
 
 INDEX = "contained"
 BOUND = 0.95

@@ -42,7 +42,7 @@ from vectors import connect
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, run_ends, run_hashes, worth_sums
 from es_simhash.servers import embedded_server
-from es_simhash.texts.shingles import run_shingles
+from es_simhash.texts.shingle_sets import run_shingles
 
 SETS = ("reuters21578", "laws_tw", "licenses", "replies")
 # Letters of the texts asked for, from and below; the last is open.

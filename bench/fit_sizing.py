@@ -1,5 +1,5 @@
 """
-Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size_flow.py`` uses.
+Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size.py`` uses.
 
     python bench/fit_sizing.py docs/benchmarks.md
 

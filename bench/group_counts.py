@@ -22,7 +22,7 @@ from vectors import connect
 
 from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
-from es_simhash.transport import buckets_flow as buckets
+from es_simhash.transport import buckets
 
 CHUNK = 20_000
 WAYS = {"all duplicates a page": 10**9, "ranges": buckets.CUT_AFTER}

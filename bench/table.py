@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from es_simhash import build_mapping
 from es_simhash.lookup.memory_file import Kept, MemoryFile
-from es_simhash.lookup.memory_operations_flow import PAGE
+from es_simhash.lookup.memory_operations import PAGE
 from es_simhash.lookup.memory_table import FingerprintTable
-from es_simhash.mapping.shards_flow import Shard
+from es_simhash.mapping.shards import Shard
 
 ASKED, BATCH = 100_000, 1_000
 

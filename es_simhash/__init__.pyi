@@ -24,8 +24,8 @@ from .errors import (
 )
 from .folding.page import DistinctHit, DistinctPage, Similar
 from .folding.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
-from .groups.pairs_and_groups_flow import Group, Pair
-from .groups.reconcile_flow import Reconciled
+from .groups.pairs_and_groups import Group, Pair
+from .groups.reconcile import Reconciled
 from .hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -46,8 +46,8 @@ from .ingest.decide import IfSimilar
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.esql import build_esql, build_esql_tool
+from .lookup.lookup_options import Verification
 from .lookup.near_dups import NearDup, NearDups, distinct, rescore
-from .lookup.options import Verification
 from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
@@ -57,22 +57,22 @@ from .mapping.mapping import build_component_template, build_index_template, bui
 from .mapping.meta import IndexSettings
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
-from .pipeline.install_flow import InstalledPipeline
-from .quality.boilerplate_flow import Boilerplate, learn_boilerplate
-from .quality.report.page import IndexReport
-from .quality.size_flow import Size, estimate_size
+from .pipeline.install import InstalledPipeline
+from .quality.boilerplate import Boilerplate, learn_boilerplate
+from .quality.report.report_page import IndexReport
+from .quality.size import Size, estimate_size
 from .quality.stats import Stats
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import review_html
-from .setup_flow import Setup
+from .setup import Setup
 from .tables.tabular import Table, table
 from .texts.measures import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
-from .upkeep.check_flow import IndexCheck
+from .upkeep.check import IndexCheck
 from .upkeep.follow_options import FollowReport
-from .upkeep.judge import BackfillProgress
-from .upkeep.remove_flow import RemovedFields
-from .upkeep.template_flow import TemplateChange
+from .upkeep.needed import BackfillProgress
+from .upkeep.remove_fields import RemovedFields
+from .upkeep.template import TemplateChange
 
 __all__ = [
     "DEFAULT_SCHEME",

@@ -25,12 +25,12 @@ from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctOptions
-from es_simhash.groups.pairs_and_groups_flow import GroupOptions
+from es_simhash.groups.pairs_and_groups import GroupOptions
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.lookup.options import LookupOptions
 from es_simhash.lookup.query import check_filter
 from es_simhash.passages.lookup import PassageOptions
-from es_simhash.quality.stats_flow import StatsOptions
+from es_simhash.quality.read_stats import StatsOptions
 from es_simhash.removal.review import Review, removal_lines
 from es_simhash.texts.measures import PRESETS, check_bound
 

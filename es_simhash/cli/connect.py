@@ -18,11 +18,11 @@ from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import NoIndexError
-from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.rules import Rules, rules_for
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve_flow import read_index_settings, read_settings_by_index
+from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index
 from es_simhash.transport.protocol import error_text, status_of
 
 _T = TypeVar("_T")

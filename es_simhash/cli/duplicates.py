@@ -21,7 +21,7 @@ from es_simhash.cli.output import (
 from es_simhash.cli.parameter_types import NONE
 from es_simhash.cli.tables import Lines, Value
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups.lacking_flow import count_lacking
+from es_simhash.groups.lacking import count_lacking
 from es_simhash.mapping.rule import target_of
 from es_simhash.removal.decisions import find_decisions
 from es_simhash.removal.plan_file import Plan, read_plan
@@ -31,7 +31,7 @@ from es_simhash.tables.tabular import cut
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
     from es_simhash.cli.connect import Connection
-    from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.groups.reconcile import Reconciled
     from es_simhash.removal.records import RemovalPlan
 
 

@@ -11,8 +11,8 @@ from click.core import ParameterSource
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
-from es_simhash.groups.rule import Resources
-from es_simhash.lookup.options import Verification, Verified
+from es_simhash.groups.grouping_request import Resources
+from es_simhash.lookup.lookup_options import Verification, Verified
 from es_simhash.mapping.rule import RULES
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions

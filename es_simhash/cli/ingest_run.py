@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import IO, Any, TypeAlias
 
 from es_simhash.cli.connect import Connection
+from es_simhash.cli.input_records import Reader, Record, to_action
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
@@ -27,12 +28,11 @@ from es_simhash.cli.output import (
     print_line,
     warn,
 )
-from es_simhash.cli.records import Reader, Record, to_action
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.ingest.actions import find_own_record, refuse_own_record
-from es_simhash.ingest.checkpoint_flow import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
+from es_simhash.ingest.checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.item import has_fingerprint
 from es_simhash.ingest.with_fingerprints import with_fingerprints
 from es_simhash.ingest.written import Written

@@ -27,7 +27,7 @@ from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
+from es_simhash.mapping.limits import ServerLimits, WithinLimits
 from es_simhash.mapping.port import Port
 from es_simhash.tables.notebook import element
 from es_simhash.transport.protocol import OnProgress, Progress

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.limits_flow import ServerLimits, WithinLimits
+from es_simhash.mapping.limits import ServerLimits, WithinLimits
 from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
 from es_simhash.transport.server import Answer, Server

@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from es_simhash.demo.judge import EDIT_KINDS, Document, Report, Status
+from es_simhash.demo.known_copies import EDIT_KINDS, Document, Report, Status
 from es_simhash.tables.hidden import shown
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.groups.all_pairs import expand_ranges, near_pairs
+from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.joins import PlacePairs, Places
-from es_simhash.groups.rule import Resources
 from es_simhash.groups.shares import sort_places
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Rule

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
-from es_simhash.groups.rule import Resources
+from es_simhash.groups.grouping_request import Resources
 from es_simhash.hashing import from_hex
-from es_simhash.lookup.content import LAST_OF_NANOS, TextStore, moment_of
+from es_simhash.lookup.content import TextStore, moment_of
+from es_simhash.mapping.dates import LAST_OF_NANOS
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
 from es_simhash.transport.protocol import Key

@@ -1,7 +1,7 @@
 """
 What becomes of a document that has near-duplicates: the policy, its exceptions, and the decision. No requests.
 
-Documents are decided in the order of writing, and the first is the canonical; ``groups.reconcile_flow`` makes
+Documents are decided in the order of writing, and the first is the canonical; ``groups.reconcile`` makes
 groups that do not depend on that order.
 """
 

@@ -2,9 +2,9 @@
 The steps of one document through an ingest, and what it is compared by, read as the mapping will read it. Nothing is
 sent.
 
-``source_flow`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
-``contained_flow`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may
-take its place; ``settle_flow`` decides some again; ``written`` reports on it.
+``reading`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
+``containers`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may
+take its place; ``settle`` decides some again; ``written`` reports on it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.actions import Part
 from es_simhash.ingest.decide import Decider, Decision, Uncompared
 from es_simhash.ingest.in_flight import Document
-from es_simhash.lookup.content import Content, Unread, milliseconds_of, moment_of, per_of, prepare_together, to_moment
+from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
+from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
     carries,
@@ -33,84 +33,17 @@ from es_simhash.mapping.fields import (
     our_object,
     own_content,
     read_text,
-    read_values,
     without_fingerprint,
 )
 from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.user_fields import MappedField
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
 
 if TYPE_CHECKING:
-    from es_simhash.ingest.existing_flow import Existing
+    from es_simhash.ingest.existing import Existing
     from es_simhash.ingest.in_flight import InFlight
-
-
-@dataclass(frozen=True, slots=True)
-class MappedField:
-    """
-    How an index maps a field; *path* of a multi-field is that of the field that it belongs to.
-    *is_copied*: whether the server copies other fields into it.
-    """
-
-    path: str
-    node: Mapping[str, Any]
-    is_copied: bool = False
-
-    @classmethod
-    def find(cls, mapping: Mapping[str, Any], field: str) -> MappedField:
-        """Return how *mapping* maps *field*, a path that may end with the name of a multi-field."""
-        node: Mapping[str, Any] = mapping
-        path: list[str] = []
-        for part in field.split("."):
-            below = node.get("properties")
-            if below is not None:
-                path.append(part)
-            node = (below or node.get("fields") or {}).get(part) or {}
-        whole = ".".join(path)
-        return cls(whole, node, whole in _copied(mapping))
-
-    def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
-        longest = self.node.get("ignore_above")
-        for value in read_values(document, self.path):
-            if value is None or isinstance(value, Mapping):
-                continue
-            text = value if isinstance(value, str) else json.dumps(value, default=str)
-            if longest is None or len(text.encode("utf-16-le", "surrogatepass")) // 2 <= int(longest):
-                yield text
-
-    def exact_keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
-        """Yield :meth:`keywords`; raise where the server may index others: a rewritten source has other fractions."""
-        self._check_copied()
-        for value in read_values(document, self.path):
-            if isinstance(value, float):
-                raise InvalidInputError(f"the number {value} of field {self.path!r}")
-        yield from self.keywords(document)
-
-    def _check_copied(self) -> None:
-        if self.is_copied:
-            raise InvalidInputError(f"the field {self.path!r}, into which the index copies others (copy_to),")
-
-    def drops(self, document: Mapping[str, Any]) -> bool:
-        """Return whether *document* has a value that is longer than ignore_above."""
-        given = MappedField(self.path, {}).keywords(document)
-        return sum(1 for _ in given) > sum(1 for _ in self.keywords(document))
-
-    def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
-        """Yield the dates in *document*, in milliseconds since 1970; raise if one cannot be read."""
-        self._check_copied()
-        for value in read_values(document, self.path):
-            given = self.node.get("null_value") if value is None else value
-            if given is None:
-                continue
-            date_format = self.node.get("format")
-            found = milliseconds_of(given, date_format, with_nanos=self.node.get("type") == "date_nanos")
-            if found is None:
-                raise InvalidInputError(
-                    f"the date {shorten(given)} of field {self.path!r} (format {date_format or 'default'})"
-                )
-            yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +103,6 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
     return MappedField(found[0].path, node, any(each.is_copied for each in found))
 
 
-def _copied(node: Mapping[str, Any]) -> set[str]:
-    """Return the fields into which *node* of a mapping, or what is below it, is copied."""
-    targets = node.get("copy_to") or ()
-    found = {targets} if isinstance(targets, str) else set(targets)
-    return found.union(*(_copied(each) for each in (node.get("properties") or {}).values()))
-
-
 CREATED = 201
 _FIRST = 3
 _GROUPED = frozenset(GROUPED)
@@ -195,7 +121,7 @@ class Container(Record):
 class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
-    The steps up to its outcome fill it in; ``settle_flow``, which compares before and after, makes copies. *position*:
+    The steps up to its outcome fill it in; ``settle``, which compares before and after, makes copies. *position*:
     among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is not written
     because of *container*. *problem*: of a document that is written anyway. *container*: the document to which it adds
     nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a

@@ -16,7 +16,7 @@ except ImportError as error:
     raise missing(__name__, error) from error
 
 from es_simhash.folding.texts import Keep
-from es_simhash.integrations.options import Item, Options
+from es_simhash.integrations.filters import Item, Options
 from es_simhash.texts.measures import DEFAULT_PRESET, Preset
 
 

@@ -13,7 +13,7 @@ try:
 except ImportError as error:
     raise missing(__name__, error) from error
 
-from es_simhash.integrations.options import Item, Options
+from es_simhash.integrations.filters import Item, Options
 
 
 class NearDupFilter(Options, BaseDocumentCompressor):

@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     raise missing(__name__, error) from error
 
-from es_simhash.integrations.options import COUNT, IDS, Item, Options
+from es_simhash.integrations.filters import COUNT, IDS, Item, Options
 
 
 class NearDupPostprocessor(Options, BaseNodePostprocessor):

@@ -24,7 +24,7 @@ import xxhash
 
 from es_simhash.arguments import check_output
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.shards_flow import Shard
+from es_simhash.mapping.shards import Shard
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.content import docvalue_fields
-from es_simhash.lookup.options import LookupOptions, TextSource, Verification
+from es_simhash.lookup.lookup_options import LookupOptions, TextSource, Verification
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, no_text_field
 from es_simhash.mapping.rule import PairRule, default_rule, target_of

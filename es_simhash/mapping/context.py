@@ -1,4 +1,4 @@
-"""The memory of a client object: its prefix, its scheme, and what ``resolve_flow`` learned of indices and servers."""
+"""The memory of a client object: its prefix, its scheme, and what ``resolve`` learned of indices and servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.protocol import Index, index_key
 
-# How long settings are used before the whole mapping is read again. Meanwhile ``resolve_flow`` compares them.
+# How long settings are used before the whole mapping is read again. Meanwhile ``resolve`` compares them.
 SETTINGS_SECONDS = 60.0
 
 # How long statistics and limits of an index are used: they only decide which plan is the fastest.

@@ -256,7 +256,7 @@ class Grouping:
     Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
     texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
     *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under ``"connected"`` chains
-    count. *order*: keys for :func:`~es_simhash.groups.rule.parse_key` that choose the canonical; the id decides last.
+    count. *order*: keys for :func:`parse_key` that choose the canonical; the id decides last.
     """
 
     rule: Rule = "star"

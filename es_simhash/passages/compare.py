@@ -27,7 +27,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingles import CHARACTER, run_shingles, share_shingles, unit_runs
+from es_simhash.texts.shingle_sets import CHARACTER, run_shingles, share_shingles, unit_runs
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256

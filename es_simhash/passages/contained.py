@@ -21,7 +21,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share
 from es_simhash.texts.measures import Score
-from es_simhash.texts.shingles import Shingles, run_shingles, share_shingles
+from es_simhash.texts.shingle_sets import Shingles, run_shingles, share_shingles
 
 SMALLEST_CONTAINED = 0.8
 """The smallest share: a text of which less is in another text may add something."""

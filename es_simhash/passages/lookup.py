@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from es_simhash.arguments import Count, check_choice, check_name, check_names, check_options, option
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.lookup.options import OnIncomplete, check_complete
+from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import read_hit
@@ -17,7 +17,7 @@ from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import check_bound
 from es_simhash.transport.answers import Gap
-from es_simhash.transport.pages_flow import Hits
+from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:

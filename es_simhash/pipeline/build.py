@@ -11,7 +11,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, WITHOUT_FINGERPRINT, Fields
 from es_simhash.mapping.meta import check_text_fields
-from es_simhash.pipeline.source import character_tables, script_source
+from es_simhash.pipeline.script_source import character_tables, script_source
 
 # By the tag of its processor a pipeline is known as ours.
 _TAG = "es-simhash"

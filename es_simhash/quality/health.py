@@ -20,7 +20,7 @@ from es_simhash.quality.edits import count_scripts
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingle_sets import shingle_sets
 
 FindingKind = Literal[
     "not_ready",

@@ -1,4 +1,4 @@
-"""The numbers of an index as plain values; ``quality.stats_flow`` reads them, and no request is made here."""
+"""The numbers of an index as plain values; ``quality.read_stats`` reads them, and no request is made here."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from es_simhash.arguments import Count, FilePath, check_field, check_input, check_items, check_options, option
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups.rule import GroupingRequest
+from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained

@@ -280,7 +280,7 @@ LEFT_OUT: Mapping[str, str] = {
     "limit": "beyond the limit",
     "common": "with passages that very many documents have, so that it was not compared with all of these",
 }
-"""Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``plan_flow``) adds it here."""
+"""Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``make_plan``) adds it here."""
 
 LeftOut: TypeAlias = str
 """A kind of :data:`LEFT_OUT`."""

@@ -29,7 +29,7 @@ from es_simhash.removal.review import (
     relation,
 )
 from es_simhash.tables.notebook import Html
-from es_simhash.tables.pages import template
+from es_simhash.tables.page_frame import template
 from es_simhash.tables.tabular import percent
 
 if TYPE_CHECKING:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from es_simhash.servers.artifacts import releases
-from es_simhash.servers.server import EmbeddedServer, embedded_server
+from es_simhash.servers.embedded import EmbeddedServer, embedded_server
 
 __all__ = ["EmbeddedServer", "embedded_server", "releases"]

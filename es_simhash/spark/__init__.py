@@ -18,9 +18,9 @@ except ImportError as error:
     ) from error
 
 from es_simhash.spark.columns import with_fingerprints
+from es_simhash.spark.data_source import register
 from es_simhash.spark.groups import groups
 from es_simhash.spark.pairs import near_pairs
 from es_simhash.spark.removal import plan_removal
-from es_simhash.spark.source import register
 
 __all__ = ["groups", "near_pairs", "plan_removal", "register", "with_fingerprints"]

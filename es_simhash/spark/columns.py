@@ -18,7 +18,7 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
 

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, functions as sql
 from es_simhash.arguments import FilePath, check_choice, check_count, check_names
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import group_pairs
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.mapping.rule import Rule, Within, parse_within
 from es_simhash.spark.columns import (

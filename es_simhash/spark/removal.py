@@ -13,13 +13,14 @@ from pyspark.sql import Column, DataFrame, Row, functions as sql
 from es_simhash.arguments import FilePath, check_fields, check_output
 from es_simhash.client.port import finish, port_of
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve_flow import agree, resolve_index
+from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Rule, parse_within, target_of
+from es_simhash.removal.make_plan import count_shares, decisive_fields, read_uuids, used_fields
 from es_simhash.removal.may_delete import (
     DEFAULT_MAX_SHARE,
     Decisive,
@@ -29,13 +30,12 @@ from es_simhash.removal.may_delete import (
     is_written,
 )
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
-from es_simhash.removal.plan_flow import count_shares, decisive_fields, read_uuids, used_fields
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, prepared_of, similarity_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
 from es_simhash.transport.protocol import Key
-from es_simhash.transport.retry_flow import now, retry
+from es_simhash.transport.retry import now, retry
 
 # What names a version of a document; the columns are those of the format es_simhash.
 _VERSION = ("id", "index", "routing", "seq_no", "primary_term")

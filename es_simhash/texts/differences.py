@@ -9,7 +9,7 @@ from es_simhash.texts.measures import WORD_SHINGLES
 
 if TYPE_CHECKING:
     from es_simhash.hashing.characters import Codes
-    from es_simhash.texts.shingles import Shingles
+    from es_simhash.texts.shingle_sets import Shingles
 
 Difference = Literal["same", "numbers", "cut", "added", "rewritten"]
 """What the first of two texts is to the second one."""
@@ -55,7 +55,7 @@ def difference_of(first: Prepared, second: Prepared) -> Difference:
     'cut'
     """
     from es_simhash.texts.edit import trim_ends  # noqa: PLC0415 -- loads numpy
-    from es_simhash.texts.shingles import share_shingles  # noqa: PLC0415 -- loads numpy
+    from es_simhash.texts.shingle_sets import share_shingles  # noqa: PLC0415 -- loads numpy
 
     # Between what both begin and end with: nothing is left of a text that lacks one passage and has all else.
     own, other = map(len, trim_ends(first.letters, second.letters))

@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 
 from es_simhash.hashing.characters import Codes, Places, letter_counts
 from es_simhash.texts.letters import compared_letters, text_batches
-from es_simhash.texts.shingles import Shingles, cut_units
+from es_simhash.texts.shingle_sets import Shingles, cut_units
 
 Units = TypeVar("Units", Codes, Shingles)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from es_simhash.texts.shingles import Shingles
+    from es_simhash.texts.shingle_sets import Shingles
 
 
 Measure = Literal["jaccard", "containment", "edit"]
@@ -146,7 +146,7 @@ class TextMeasure(Record):
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
         if self.unit == "words":
-            from es_simhash.texts.shingles import piece_hashes, run_shingles, shingle_sets  # noqa: PLC0415 - loads numpy
+            from es_simhash.texts.shingle_sets import piece_hashes, run_shingles, shingle_sets  # noqa: PLC0415 - loads numpy
 
             cut = {"jaccard": shingle_sets, "containment": run_shingles, "edit": piece_hashes}
             return cut[self.measure](texts)
@@ -181,7 +181,7 @@ class TextMeasure(Record):
             from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
 
             return Score(edit_similarity(first, second, bound=bound))
-        from es_simhash.texts.shingles import share_of_few  # noqa: PLC0415 -- loads numpy
+        from es_simhash.texts.shingle_sets import share_of_few  # noqa: PLC0415 -- loads numpy
 
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.

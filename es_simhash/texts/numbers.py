@@ -19,7 +19,7 @@ import xxhash
 
 from es_simhash.hashing.characters import PIECE, UNASSIGNED, Codes, Flags, Hashes, Places, character_entries, to_codes
 from es_simhash.texts.letters import compared_letters, same_forms, text_batches
-from es_simhash.texts.shingles import mix_runs
+from es_simhash.texts.shingle_sets import mix_runs
 
 # Letters of a place, on one side of a number.
 _SIDE = 6

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, WritesRefusedError
-from es_simhash.groups.rule import LEAST_BYTES, MOST_BYTES
-from es_simhash.mapping.shards_flow import PositionsError
+from es_simhash.groups.grouping_request import LEAST_BYTES, MOST_BYTES
+from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.retry_flow import BLOCK, is_passing
+from es_simhash.transport.retry import BLOCK, is_passing
 from es_simhash.writes.operations import Failure
 
 FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]

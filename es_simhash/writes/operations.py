@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
-from es_simhash.transport.retry_flow import BLOCK, is_passing
+from es_simhash.transport.retry import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}

@@ -7,9 +7,9 @@ import pytest
 
 from es_simhash import InvalidInputError
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
+from es_simhash.cli.input_records import Reader
 from es_simhash.cli.output import Tracker
-from es_simhash.cli.records import Reader
-from es_simhash.ingest.checkpoint_flow import IndexIdentity, IngestCheckpoint, Position
+from es_simhash.ingest.checkpoint import IndexIdentity, IngestCheckpoint, Position
 from es_simhash.ingest.written import Written
 
 PURPOSE = {"index": "news", "id_field": None}

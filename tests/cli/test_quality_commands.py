@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from es_simhash.cli.commands.stats import _show
 from es_simhash.cli.grouping_options import verification
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.quality import evaluate, read_truth
 from es_simhash.quality.stats import Stats
 from tests.servers.command_line import failed

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.cli import records
-from es_simhash.cli.records import Reader, to_action
+from es_simhash.cli import input_records
+from es_simhash.cli.input_records import Reader, to_action
 from es_simhash.errors import InvalidInputError
 
 
@@ -81,7 +81,7 @@ def test_escapes_are_kept(read):
 
 def test_a_line_that_is_too_long_is_skipped_to_its_end(read, monkeypatch):
     """It is not held in memory, and the next line is read."""
-    monkeypatch.setattr(records, "LONGEST_LINE", 50)
+    monkeypatch.setattr(input_records, "LONGEST_LINE", 50)
     first, second = read(b'{"a": "' + b"x" * 500 + b'"}\n{"a": 2}\n')
     assert "longer than" in first.reason
     assert (second.line, second.value) == (2, {"a": 2})

@@ -18,7 +18,7 @@ from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.pages_flow import Reading, open_view, viewing
+from es_simhash.transport.pages import Reading, open_view, viewing
 from es_simhash.transport.protocol import Call, Compute, Progress, noting
 from es_simhash.transport.server import Server
 from tests.transport.by_hand import ServerError

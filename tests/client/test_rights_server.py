@@ -13,7 +13,7 @@ from opensearchpy import OpenSearch
 from es_simhash import SimHashClient, build_mapping
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
-from es_simhash.lookup import options as request
+from es_simhash.lookup import lookup_options as request
 from tests.docs.blocks import ROOT
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
 from tests.servers.servers import send

@@ -13,7 +13,7 @@ import opencc
 import pytest
 from rich.console import Console
 
-from es_simhash.demo.judge import EDIT_KINDS, FoundPair, Member, Status, judge, load_corpus
+from es_simhash.demo.known_copies import EDIT_KINDS, FoundPair, Member, Status, judge, load_corpus
 from es_simhash.demo.render import diff_panel, edits_table, groups_table, summary_text, verdicts_table
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import fingerprints, get_scheme, hamming_distance

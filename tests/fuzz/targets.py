@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash import SimHashError, fingerprints, rescore, with_fingerprints
-from es_simhash.cli.records import Reader
+from es_simhash.cli.input_records import Reader
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.hashing.characters import normalise_text, normalise_texts
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
-from es_simhash.quality.explain_flow import list_features
+from es_simhash.quality.explain import list_features
 from es_simhash.removal.archive import read_archive
 from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.decisions import decide
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.transport.protocol import Key
-from es_simhash.upkeep.judge import Checkpoint
+from es_simhash.upkeep.needed import Checkpoint
 
 # Code points where the rules of normalisation meet: marks, Hangul, compatibility forms, surrogates, separators.
 _STARTS = (0, 0x300, 0x5B0, 0x900, 0xAC00, 0x1100, 0x1160, 0x3040, 0x4E00, 0xD7F0, 0xFB00, 0xFF00, 0x1D100, 0xE0000)

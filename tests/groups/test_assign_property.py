@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.rule import Resources
+from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.near_dups import distinct

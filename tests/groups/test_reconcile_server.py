@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint
-from es_simhash.groups import reconcile_flow
+from es_simhash.groups import reconcile
 from tests.servers.support import (
     ONE_SHARD,
     ByDistance,
@@ -238,8 +238,8 @@ def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, m
         server.request("PUT", f"/{new}/_alias/{alias}", {"is_write_index": False})
         await refresh(port, names)
 
-    refresh = reconcile_flow.refresh
-    monkeypatch.setattr(reconcile_flow, "refresh", roll_over)
+    refresh = reconcile.refresh
+    monkeypatch.setattr(reconcile, "refresh", roll_over)
     assert sync_simhash.reconcile(alias).documents == 2
     monkeypatch.undo()
     assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a"}

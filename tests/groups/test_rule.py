@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.groups.rule import GroupingRequest, choose_grouping
-from es_simhash.groups.settings_flow import find_field
+from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
+from es_simhash.groups.recorded import find_field
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import Grouping, OrderKey, Within, check_order, parse_key, parse_within
 from es_simhash.texts.measures import TextMeasure, check_bound

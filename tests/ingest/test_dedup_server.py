@@ -177,7 +177,7 @@ def test_chains(server, index, simhash):
         simhash.create_index(name, text_field="body", settings=ONE_SHARD)
         documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("es_simhash.ingest.source_flow.prepare_body", lambda kind, body, rules: Part(body))
+            patch.setattr("es_simhash.ingest.reading.prepare_body", lambda kind, body, rules: Part(body))
             reports = [*simhash.ingest(name, documents[:2], rule=rule)]
             server.request("POST", f"/{name}/_refresh")
             reports += simhash.ingest(name, documents[2:], rule=rule)

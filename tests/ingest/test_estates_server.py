@@ -73,7 +73,7 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
 
 def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, monkeypatch):
     """Under ``connected`` a document far from the canonical depended on it through another."""
-    monkeypatch.setattr("es_simhash.ingest.source_flow.prepare_body", lambda kind, body, rules: Part(body))
+    monkeypatch.setattr("es_simhash.ingest.reading.prepare_body", lambda kind, body, rules: Part(body))
     mappings = {"properties": {"n": {"type": "integer"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     chain = [

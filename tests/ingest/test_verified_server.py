@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from es_simhash import IfSimilar, fingerprint, hamming_distance
-from es_simhash.lookup.content import milliseconds_of
+from es_simhash.mapping.dates import milliseconds_of
 from tests import reference
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts

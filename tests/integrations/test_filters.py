@@ -300,7 +300,7 @@ def test_langchain_ids_that_are_no_strings_are_not_told():
 def test_options_as_json():
     """Each framework that has schemas of its parts can show and read these."""
     pytest.importorskip("pydantic")
-    from es_simhash.integrations.options import Options
+    from es_simhash.integrations.filters import Options
 
     for name in ("langchain", "llama_index"):
         cls = Framework(name).filter

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from es_simhash.lookup.find_flow import find
-from es_simhash.lookup.options import LookupOptions
+from es_simhash.lookup.find import find
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
 from tests.transport.by_hand import drive, scripted
 

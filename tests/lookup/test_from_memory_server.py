@@ -16,8 +16,8 @@ from es_simhash import (
     fingerprint_fields,
     make_plan,
 )
-from es_simhash.lookup import memory_operations_flow as reading, options as request
-from es_simhash.lookup.options import Sizes
+from es_simhash.lookup import memory_operations as reading, options as request
+from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, open_contexts, planted, put, send_lines, texts, truth

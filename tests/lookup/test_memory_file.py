@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, build_mapping
+from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.lookup.memory_file import ALIGNED, Kept, MemoryFile, check_memory_file
 from es_simhash.lookup.memory_table import FingerprintTable
-from es_simhash.lookup.options import LookupRequest
-from es_simhash.mapping.shards_flow import Shard
+from es_simhash.mapping.shards import Shard
 
 SCHEME = build_mapping()["_meta"]["es_simhash"]["simhash"]["scheme"]
 VALUES = np.sort(np.random.default_rng(1).integers(0, 1 << 64, 5_000, np.uint64, endpoint=False))

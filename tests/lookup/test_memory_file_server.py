@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from es_simhash import InvalidInputError, fingerprint_fields, make_plan
-from es_simhash.lookup import from_memory_flow, memory_operations_flow as reading
+from es_simhash.lookup import from_memory, memory_operations as reading
+from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.lookup.memory_file import Kept
-from es_simhash.lookup.options import LookupRequest
 from es_simhash.mapping.meta import read_settings
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, document, fill, open_contexts, planted, put, random_texts, send_lines
@@ -188,7 +188,7 @@ def test_documents_that_are_written_again_around_the_point_in_time(server, index
     options = {"max_distance": 3, "lookups": "memory", "memory_file": path}
     simhash.find_near_dups_many(index, fingerprints=wanted, **options)
     fill(server, index, STORED)
-    open_view = from_memory_flow.open_view
+    open_view = from_memory.open_view
 
     async def rewrite(*arguments):
         if when == "before":
@@ -198,7 +198,7 @@ def test_documents_that_are_written_again_around_the_point_in_time(server, index
             fill(server, index, [each ^ 0b100 for each in STORED[:40]])
         return view
 
-    monkeypatch.setattr(from_memory_flow, "open_view", rewrite)
+    monkeypatch.setattr(from_memory, "open_view", rewrite)
     found = simhash.find_near_dups_many(index, fingerprints=wanted, **options)
     bits = 2 if when == "before" else 1
     for number, each in enumerate(found):

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from es_simhash.lookup import memory_table as module
 from es_simhash.lookup.memory_table import FingerprintTable, choose_parts
-from es_simhash.mapping.shards_flow import Position, ShardReading
+from es_simhash.mapping.shards import Position, ShardReading
 
 FULL = 2**64 - 1
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.passages import contained as join
 from es_simhash.passages.contained import AddsNothing, ContainmentMeasure, SharedTerms, find_container, find_containers
-from es_simhash.texts.shingles import run_shingles
+from es_simhash.texts.shingle_sets import run_shingles
 from tests import reference
 from tests.passages.test_passages_property import _covered
 

@@ -11,7 +11,7 @@ from es_simhash.hashing.batches import NO_LETTERS
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.mapping.meta import IndexSettings, build_settings, marker_name
-from es_simhash.passages.candidates_flow import candidates_query, terms_query
+from es_simhash.passages.candidates import candidates_query, terms_query
 from tests import reference
 
 VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
-from es_simhash.passages import find_flow as find
+from es_simhash.passages import find_passages as find
 from es_simhash.passages.lookup import PassageOptions, PassageSizes
 from tests.servers.support import ONE_SHARD, open_contexts, put, read_all, send_lines
 

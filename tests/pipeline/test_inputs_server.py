@@ -22,7 +22,7 @@ from es_simhash import (
     to_hex,
 )
 from es_simhash.errors import has_lone_surrogate
-from es_simhash.pipeline.source import LONGEST
+from es_simhash.pipeline.script_source import LONGEST
 from tests.pipeline.hostile import expected_of, hostile_features
 from tests.servers.fixtures import get_templates, make_client
 from tests.servers.servers import send

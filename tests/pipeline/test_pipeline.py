@@ -31,8 +31,8 @@ from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR,
 from es_simhash.ingest.actions import ActionRules, prepare_action
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.pipeline.source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
-from es_simhash.upkeep.remove_flow import _clear
+from es_simhash.pipeline.script_source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
+from es_simhash.upkeep.remove_fields import _clear
 
 ROWS = list(
     csv.DictReader(
@@ -159,7 +159,7 @@ def test_no_other_file_has_a_script():
         if re.search(r'"lang"[:,] "painless"', path.read_text(encoding="utf-8"))
     }
     assert holders == {
-        "upkeep/remove_flow.py",
+        "upkeep/remove_fields.py",
         "ingest/actions.py",
         "lookup/query.py",
         "pipeline/build.py",

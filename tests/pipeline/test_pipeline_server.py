@@ -21,7 +21,7 @@ from es_simhash import (
     hamming_distance,
     to_hex,
 )
-from es_simhash.pipeline.source import LONGEST
+from es_simhash.pipeline.script_source import LONGEST
 from tests.pipeline.hostile import hostile_texts
 from tests.servers.fixtures import make_client
 from tests.servers.servers import send

@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash import IndexSettings, SchemeError, get_scheme
 from es_simhash.hashing import preprocess
-from es_simhash.quality.boilerplate_flow import find_hot_templates
+from es_simhash.quality.boilerplate import find_hot_templates
 from es_simhash.quality.health import Finding
 from tests.servers.command_line import failed
 from tests.servers.support import ONE_SHARD, WORDS

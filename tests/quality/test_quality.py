@@ -17,13 +17,13 @@ from es_simhash import (
 )
 from es_simhash.errors import SchemeError
 from es_simhash.hashing import fingerprint, hamming_distance
-from es_simhash.lookup.options import Verification, asked_rule
+from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
 from es_simhash.quality.evaluate import plot_report
-from es_simhash.quality.explain_flow import list_features
-from es_simhash.quality.tune_flow import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
+from es_simhash.quality.explain import list_features
+from es_simhash.quality.tune import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
 from es_simhash.texts.measures import TextMeasure
 
 SENTENCES = [

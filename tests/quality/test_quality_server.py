@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
 from es_simhash.texts.measures import WORD_SHINGLES
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingle_sets import shingle_sets
 from tests.servers.support import ONE_SHARD, fill, put, read_all, send_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -19,7 +19,7 @@ from es_simhash import InvalidInputError, MissingDependencyError
 from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
 from es_simhash.quality.known_pairs import RealPairs, sample_presets
 from es_simhash.quality.report import figures, figures as draw
-from es_simhash.quality.report.page import IndexReport, Member, ShownGroup, WhyShown
+from es_simhash.quality.report.report_page import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS, Speech
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 

@@ -12,7 +12,7 @@ from es_simhash.cli import app
 from es_simhash.cli.commands.tune import show_bytes, show_count
 from es_simhash.cli.parameter_types import parse_bytes, parse_count
 from es_simhash.mapping.context import IndexStats
-from es_simhash.quality.size_flow import IndexSize, SizeOptions
+from es_simhash.quality.size import IndexSize, SizeOptions
 
 
 def test_a_lookup_has_the_numbers_of_its_plan():

@@ -19,9 +19,9 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.cli.commands import groups as groups_command
-from es_simhash.quality import sampling_flow, stats_flow, stats_flow as group_sizes
+from es_simhash.quality import read_stats, read_stats as group_sizes, sampling
 from es_simhash.texts.measures import PRESETS
-from es_simhash.transport import buckets_flow as buckets
+from es_simhash.transport import buckets
 from tests.servers.support import put
 
 FIELDS = {"time_field": "published", "source_field": "agency", "text_field": "body"}
@@ -93,7 +93,7 @@ def test_the_numbers_are_those_of_all_documents(filled, simhash, monkeypatch):
     """By alias, over several shards and indices, in pages of three groups and sources."""
     alias, documents = filled
     monkeypatch.setattr(group_sizes, "PAGE", 3)
-    monkeypatch.setattr(stats_flow, "PAGE", 3)
+    monkeypatch.setattr(read_stats, "PAGE", 3)
     found = simhash.stats(alias, **FIELDS).to_dict()
     assert counted(found) == expected(documents)
     assert (found["scheme"], found["grouping"]) == (str(get_scheme(DEFAULT_SCHEME)), [])
@@ -180,7 +180,7 @@ def test_values_are_read_by_ranges(server, sync_client, simhash, index, monkeypa
     documents = [{"_id": str(n), "agency": chance.sample(names, chance.randrange(4))} for n in range(60)]
     SimHashClient(sync_client).create_index(index, text_field="body", mappings={"properties": OWN}, settings=TWO_SHARDS)
     put(server, index, documents)
-    monkeypatch.setattr(stats_flow, "PAGE", 1)
+    monkeypatch.setattr(read_stats, "PAGE", 1)
     monkeypatch.setattr(buckets, "CUT_AFTER", 1)
     found = simhash.stats(index, source_field="agency").to_dict()["sources"]
     expected_counts = Counter(name for each in documents for name in each["agency"])
@@ -288,8 +288,8 @@ def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
     put(server, index, [{"_id": str(n), "body": "rain " * 30} for n in range(30)])
     list(simhash.backfill(index))
     simhash.reconcile(index)
-    monkeypatch.setattr(sampling_flow, "MOST_NEAR", 100)
-    monkeypatch.setattr(sampling_flow, "_MANY", 10)
+    monkeypatch.setattr(sampling, "MOST_NEAR", 100)
+    monkeypatch.setattr(sampling, "_MANY", 10)
     found = simhash.report(index)
     assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
     assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * len(PRESETS)

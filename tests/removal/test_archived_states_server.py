@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from es_simhash.errors import WritesRefusedError
-from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal import apply as apply_module
 from es_simhash.removal.history import find_history
 from tests.servers.removals import ALL, Killed, change, copies, fill, lines_of, meddle, outcomes, sources
 

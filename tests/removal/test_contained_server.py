@@ -5,8 +5,8 @@ import json
 import pytest
 
 from es_simhash import GuardRailError, IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
+from es_simhash.removal.make_plan import RemovalSizes, plan_removal
 from es_simhash.removal.plan_file import read_plan
-from es_simhash.removal.plan_flow import RemovalSizes, plan_removal
 from es_simhash.removal.plan_options import PlanOptions
 from tests.passages.test_passages_server import han, words
 from tests.servers.removals import archived, outcomes

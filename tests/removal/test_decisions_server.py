@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
-from es_simhash.removal import apply_flow as apply_module
+from es_simhash.removal import apply as apply_module
 from es_simhash.removal.history import find_history
 from es_simhash.removal.may_delete import Share
 from es_simhash.removal.plan_file import read_plan

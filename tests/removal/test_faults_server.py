@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
-from es_simhash.removal import apply_flow as apply_module
-from es_simhash.removal.apply_flow import apply_removal
+from es_simhash.removal import apply as apply_module
+from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.plan_flow import RemovalSizes
-from es_simhash.removal.restore_flow import restore
+from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.restore import restore
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
 from tests.servers.proxy import signalling_proxy

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, SimHashClient
-from es_simhash.groups.reconcile_flow import Reconciled
-from es_simhash.removal import regroup_flow as regroup_module
+from es_simhash.groups.reconcile import Reconciled
+from es_simhash.removal import regroup as regroup_module
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, delete_duplicates, outcomes

@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
+from es_simhash.removal.make_plan import decisive_fields
 from es_simhash.removal.may_delete import Comparer, Guards, Share, digest_of, refuse_excess
-from es_simhash.removal.plan_flow import decisive_fields
 from es_simhash.texts.measures import Score
 
 

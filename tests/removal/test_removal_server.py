@@ -7,7 +7,7 @@ from itertools import chain, islice
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
-from es_simhash.removal import apply_flow as apply_module, decisions as decisions_module
+from es_simhash.removal import apply as apply_module, decisions as decisions_module
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.removal.review import describe
 from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources

@@ -12,8 +12,8 @@ import pytest
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.archive import read_archive
-from es_simhash.removal.plan_flow import RemovalSizes
-from es_simhash.removal.restore_flow import restore
+from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.restore import restore
 from es_simhash.transport.protocol import Call
 from tests.servers.archives import delete, put_raw, raw_source, source_of, write_archive
 from tests.servers.support import expected_groups, put, read_all, send_lines, stored_groups, texts

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
-from es_simhash.servers.server import POLL_SECONDS, EmbeddedServer
+from es_simhash.servers.embedded import POLL_SECONDS, EmbeddedServer
 
 MOST_NODES = 9
 

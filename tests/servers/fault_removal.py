@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from es_simhash import SimHashClient
-from es_simhash.removal.apply_flow import apply_removal
-from es_simhash.removal.plan_flow import RemovalSizes
-from es_simhash.removal.restore_flow import restore
+from es_simhash.removal.apply import apply_removal
+from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.restore import restore
 from tests.servers.fixtures import make_client
 from tests.servers.servers import detect
 

@@ -7,9 +7,9 @@ import json
 from collections import Counter
 
 from es_simhash import AsyncSimHashClient, SimHashClient
-from es_simhash.removal import apply_flow as apply_module
-from es_simhash.removal.apply_flow import apply_removal
-from es_simhash.removal.plan_flow import RemovalSizes
+from es_simhash.removal import apply as apply_module
+from es_simhash.removal.apply import apply_removal
+from es_simhash.removal.make_plan import RemovalSizes
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 

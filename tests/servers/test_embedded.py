@@ -16,6 +16,7 @@ import pytest
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError
 from es_simhash.servers import EmbeddedServer, artifacts, launch, releases
 from es_simhash.servers.artifacts import DEFAULT_VERSIONS, fetch, load_release, relative_path, require
+from es_simhash.servers.embedded import NodeProcess
 from es_simhash.servers.launch import (
     Java,
     check_settings,
@@ -26,7 +27,6 @@ from es_simhash.servers.launch import (
     prepare_home,
     read_port,
 )
-from es_simhash.servers.server import NodeProcess
 from tests.servers.cluster import embedded_cluster
 
 CONTENT = b"a jar"

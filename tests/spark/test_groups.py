@@ -12,7 +12,7 @@ from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import Documents, group_documents, group_fingerprints
 from es_simhash.hashing import fingerprint_array
 from es_simhash.lookup.content import TextStore
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.spark import groups
 from tests.reference import connected_of, star_of
 from tests.servers.support import texts

@@ -10,10 +10,10 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.lookup.options import Verification
+from es_simhash.lookup.lookup_options import Verification
 from es_simhash.removal.plan_file import read_plan
 from es_simhash.spark import groups, plan_removal, register, with_fingerprints
-from es_simhash.spark.source import read_connection
+from es_simhash.spark.data_source import read_connection
 from tests.servers.fixtures import get_server, make_client
 from tests.servers.servers import PRODUCTS
 from tests.servers.support import ONE_SHARD, numbered, texts

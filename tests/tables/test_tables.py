@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
-from es_simhash.groups.pairs_and_groups_flow import Group
+from es_simhash.groups.pairs_and_groups import Group
 from es_simhash.quality.evaluate import evaluate
-from es_simhash.quality.explain_flow import explain
+from es_simhash.quality.explain import explain
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.known_pairs import read_truth
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
-from es_simhash.quality.tune_flow import PresetFigures, SchemeFigures, Tuning
+from es_simhash.quality.tune import PresetFigures, SchemeFigures, Tuning
 from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS, draw_shares
 from es_simhash.tables.tabular import to_columns, to_frame
 

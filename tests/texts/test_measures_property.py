@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from es_simhash.hashing.characters import normalise_text
 from es_simhash.texts import edit
 from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs, compare_texts
-from es_simhash.texts.shingles import shingle_sets
+from es_simhash.texts.shingle_sets import shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(

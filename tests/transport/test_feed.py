@@ -7,8 +7,8 @@ import pytest
 
 from es_simhash.client.port import BlockingServer, stream
 from es_simhash.errors import InvalidInputError
-from es_simhash.ingest.ingest_flow import ingest
-from es_simhash.ingest.source_flow import IngestOptions
+from es_simhash.ingest.ingest import ingest
+from es_simhash.ingest.reading import IngestOptions
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.transport.feed import Feed, read_in_background

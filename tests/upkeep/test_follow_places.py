@@ -2,8 +2,8 @@
 
 import pytest
 
-from es_simhash.mapping.shards_flow import NOTHING, Position, Shard
-from es_simhash.upkeep.follow_changes_flow import SECONDS_OF_DAY, Places
+from es_simhash.mapping.shards import NOTHING, Position, Shard
+from es_simhash.upkeep.follow_changes import SECONDS_OF_DAY, Places
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
 NEW = Shard("news-1", "b", 0)

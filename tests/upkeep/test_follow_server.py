@@ -303,7 +303,7 @@ def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
     [place] = document["_source"]["position"]["places"]
     place["read"] += 1  # as if it had been read
     server.request("PUT", f"/{index}-state/_doc/{document['_id']}", document["_source"])
-    monkeypatch.setattr("es_simhash.upkeep.follow_changes_flow.SECONDS_OF_DAY", 0.01)
+    monkeypatch.setattr("es_simhash.upkeep.follow_changes.SECONDS_OF_DAY", 0.01)
     reports = sync_simhash.follow(index, state_index=state, verify_share=1, interval=0.01, batch=7)
     done = next(each for each in reports if each.written)
     reports.close()

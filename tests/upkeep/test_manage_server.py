@@ -14,7 +14,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
-from es_simhash.mapping.resolve_flow import TRUSTED_SECONDS
+from es_simhash.mapping.resolve import TRUSTED_SECONDS
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}

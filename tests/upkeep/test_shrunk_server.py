@@ -5,7 +5,7 @@ import random
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
-from es_simhash.upkeep.follow_changes_flow import Changes
+from es_simhash.upkeep.follow_changes import Changes
 from tests.folding.test_search_server import read_pages
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import (
@@ -75,7 +75,7 @@ def test_a_share_is_read_again(server, index, sync_simhash, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Changes, "repair", repair_nothing)
         last(sync_simhash.follow(index, once=True, **options))
-    monkeypatch.setattr("es_simhash.upkeep.follow_changes_flow.SECONDS_OF_DAY", 0.01)
+    monkeypatch.setattr("es_simhash.upkeep.follow_changes.SECONDS_OF_DAY", 0.01)
     reports = sync_simhash.follow(index, interval=0.01, verify_share=1, **options)
     assert next(each for each in reports if each.verified >= 40).written == 40
     reports.close()

@@ -32,12 +32,12 @@ from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import print_table
 from es_simhash.mapping.rule import Grouping
 from es_simhash.tables.tabular import percent
-from es_simhash.upkeep.backfill_flow import BackfillOptions
-from es_simhash.upkeep.judge import BackfillProgress
+from es_simhash.upkeep.backfill import BackfillOptions
+from es_simhash.upkeep.needed import BackfillProgress
 from es_simhash.writes.operations import Failure
 
 if TYPE_CHECKING:
-    from es_simhash.setup_flow import Setup
+    from es_simhash.setup import Setup
 
 
 @options.manual(
@@ -239,7 +239,7 @@ _PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the d
 
 def _show_measured(found: Setup) -> None:
     """Print what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
-    from es_simhash.setup_flow import FEW, WIDEST  # noqa: PLC0415 -- slow to import
+    from es_simhash.setup import FEW, WIDEST  # noqa: PLC0415 -- slow to import
 
     figures = found.measured
     if found.sampled < FEW and (found.presets or not found.documents):

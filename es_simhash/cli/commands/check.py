@@ -19,7 +19,7 @@ from es_simhash.mapping.rule import Grouping, default_rule
 
 if TYPE_CHECKING:
     from es_simhash.quality.health import Diagnosis
-    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.upkeep.check import IndexCheck
 
 # The advice of a fault names methods of the library; these kinds have a command.
 _ADD = "add the fields with es-simhash create INDEX --existing --yes --text-field FIELD"

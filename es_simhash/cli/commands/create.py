@@ -10,7 +10,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.files import read_text
+from es_simhash.cli.input_files import read_text
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import (
     count,

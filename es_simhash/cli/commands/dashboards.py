@@ -12,8 +12,9 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import error, note, print_json, warn
 from es_simhash.dashboards import build_dashboards
-from es_simhash.dashboards.subject import PackFault, Subject, find_pack_faults
+from es_simhash.dashboards.subject import Subject, find_pack_faults
 from es_simhash.mapping.meta import read_settings
+from es_simhash.mapping.user_fields import FieldFault
 
 _ADVICE = {
     "no_index": "check the name",
@@ -68,7 +69,7 @@ def command(index: str, product: str, target: Target, *, check: bool, as_json: b
     return 0
 
 
-def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
+def _ask(subject: Subject, target: Target) -> tuple[Subject, list[FieldFault]]:
     """Return the subject, with the recorded text field where none is given, and what is wrong with its fields."""
     with connect(target, subject.index) as connection:
         answer: Any = connection.client.indices.get_mapping(index=subject.index)
@@ -82,7 +83,7 @@ def _ask(subject: Subject, target: Target) -> tuple[Subject, list[PackFault]]:
     return subject, find_pack_faults(subject, mappings)
 
 
-def _advice(fault: PackFault, subject: Subject) -> str:
+def _advice(fault: FieldFault, subject: Subject) -> str:
     if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
         return "add the fields of es_simhash with es-simhash create INDEX --existing --yes"
     return _ADVICE[fault.kind]

@@ -21,7 +21,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import note, print_json, print_line, print_text, show
 from es_simhash.connection import Server
-from es_simhash.demo.judge import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
+from es_simhash.demo.known_copies import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.hashing import fingerprints, hamming_distance
 from es_simhash.mapping.fields import DEFAULT_PREFIX

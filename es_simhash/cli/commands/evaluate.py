@@ -11,11 +11,11 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.files import STDIN, read_text
+from es_simhash.cli.input_files import STDIN, read_text
+from es_simhash.cli.input_records import Reader, document_of, to_action
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, show
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
-from es_simhash.cli.records import Reader, document_of, to_action
 from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
@@ -23,7 +23,7 @@ from es_simhash.removal.files import open_text, refuse_output
 from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain_flow import Explanation, Feature
+    from es_simhash.quality.explain import Explanation, Feature
 
 
 @options.manual(
@@ -188,7 +188,7 @@ def explain(
         with connect(target, index) as connection:
             found = connection.simhash.explain(index, a, b, **how)
     else:
-        from es_simhash.quality.explain_flow import explain  # noqa: PLC0415 - loads numpy
+        from es_simhash.quality.explain import explain  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(each) if is_file else each for each in (a, b))
         found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])

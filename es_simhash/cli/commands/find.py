@@ -12,17 +12,17 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import describe, kind_of
-from es_simhash.cli.files import piped_text, read_text_argument
 from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, measures
+from es_simhash.cli.input_files import piped_text, read_text_argument
+from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
-from es_simhash.cli.records import Reader, Record, document_of
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupOptions
 from es_simhash.mapping.fields import read_text as read_document, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import rule_of, target_of

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import click
 
 from es_simhash.cli import options
-from es_simhash.cli.files import STDIN, read_lines, read_text
+from es_simhash.cli.input_files import STDIN, read_lines, read_text
+from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.output import note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
-from es_simhash.cli.records import Format, Reader, document_of
 from es_simhash.cli.tables import print_table
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import (

@@ -20,7 +20,7 @@ from es_simhash.cli.output import count, dry_run_ending, error, note, print_fail
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError, MissingDependencyError
-from es_simhash.transport.retry_flow import now
+from es_simhash.transport.retry import now
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, find_outage
 
 _COUNTERS = {

@@ -35,9 +35,9 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value, share_text
-from es_simhash.groups.pairs_and_groups_flow import Group
+from es_simhash.groups.pairs_and_groups import Group
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup
-from es_simhash.lookup.options import LookupOptions
 from es_simhash.tables.tabular import cut
 
 

@@ -13,15 +13,15 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.files import STDIN
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
+from es_simhash.cli.input_files import STDIN
+from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
-from es_simhash.cli.records import Format, Reader, document_of
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.ingest.checkpoint_flow import IngestCheckpoint, Position, WrittenBefore, read_identity
+from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.files import open_text, refuse_output
 

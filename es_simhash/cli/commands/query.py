@@ -12,7 +12,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.files import piped_text, read_lines, read_text_argument
+from es_simhash.cli.input_files import piped_text, read_lines, read_text_argument
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_text, say_command, to_json, visible
 from es_simhash.cli.parameter_types import FINGERPRINT

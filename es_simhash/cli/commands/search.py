@@ -10,7 +10,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.files import read_text
+from es_simhash.cli.input_files import read_text
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
@@ -134,8 +134,8 @@ def _read_body(path: str) -> dict[str, Any]:
 
 def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Mapping[str, Any]) -> DistinctPage:
     """Return the hits as the server ranks them, in the form of a page."""
-    from es_simhash.folding.counts_flow import read_view  # noqa: PLC0415 -- of one way, and slow to import
-    from es_simhash.folding.search_flow import Present  # noqa: PLC0415
+    from es_simhash.folding.counts import read_view  # noqa: PLC0415 -- of one way, and slow to import
+    from es_simhash.folding.search_distinct import Present  # noqa: PLC0415
 
     DistinctSearch(index, body, Fields(), "group")
     answer = connection.run(lambda server: read_view(server, Present(index), {**body, "size": how["size"]}))

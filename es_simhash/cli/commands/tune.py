@@ -17,8 +17,8 @@ from es_simhash.errors import shorten
 from es_simhash.removal.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
-    from es_simhash.quality.size_flow import Figure, IndexSize, Size
-    from es_simhash.quality.tune_flow import Tuning
+    from es_simhash.quality.size import Figure, IndexSize, Size
+    from es_simhash.quality.tune import Tuning
 
 
 @options.manual(
@@ -212,7 +212,7 @@ def size(
     With INDEX its real size is read, and the numbers are for that index, or for it with more --documents. Each number
     says whether it was measured or modelled, and up to how many documents. Writes nothing.
     """
-    from es_simhash.quality.size_flow import PRODUCTS, estimate_size  # noqa: PLC0415 -- loads numpy
+    from es_simhash.quality.size import PRODUCTS, estimate_size  # noqa: PLC0415 -- loads numpy
 
     product = next((each for each in PRODUCTS if each == target.server.product), None)
     how["scripts"] = not no_scripts

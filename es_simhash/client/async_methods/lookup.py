@@ -8,14 +8,14 @@ from os import PathLike
 from typing import Literal
 
 from es_simhash.client.base import AsyncBase
-from es_simhash.lookup import find_flow as finding
-from es_simhash.lookup.find_flow import find_of, read_fingerprint
-from es_simhash.lookup.find_many_flow import find_many, stream_many
+from es_simhash.lookup import find as finding
+from es_simhash.lookup.find import find_of, read_fingerprint
+from es_simhash.lookup.find_many import find_many, stream_many
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify, WithinGiven
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify, WithinGiven
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
-from es_simhash.passages import find_flow as passages
+from es_simhash.passages import find_passages as passages
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.texts.measures import Preset

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from es_simhash.arguments import FilePath
-    from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.lookup.options import Verified
+    from es_simhash.groups.reconcile import Reconciled
+    from es_simhash.lookup.lookup_options import Verified
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
@@ -103,8 +103,8 @@ class AsyncRemovalMethods(AsyncBase):
             InvalidInputError: If an argument cannot be used, or the text field is not known.
             MappingError: If the documents with a value of *protect* cannot be counted.
         """
-        from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.removal.plan_flow import plan_removal
+        from es_simhash.groups.grouping_request import GroupingRequest
+        from es_simhash.removal.make_plan import plan_removal
         from es_simhash.removal.plan_options import PlanOptions
 
         options = PlanOptions(
@@ -175,7 +175,7 @@ class AsyncRemovalMethods(AsyncBase):
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
             GuardRailError: If by the present numbers a larger share would be removed; nothing is deleted then.
         """
-        from es_simhash.removal.apply_flow import apply_removal
+        from es_simhash.removal.apply import apply_removal
 
         flow = apply_removal(
             self._server(progress),
@@ -223,9 +223,9 @@ class AsyncRemovalMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
         """
-        from es_simhash.groups.rule import GroupingRequest
+        from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.removal.plan_options import PlanOptions
-        from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
+        from es_simhash.removal.tags import tag_contained, tag_duplicates
 
         request = GroupingRequest(
             preset=preset,
@@ -278,7 +278,7 @@ class AsyncRemovalMethods(AsyncBase):
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
                 archive was cut off, its whole lines are restored, with a warning.
         """
-        from es_simhash.removal.restore_flow import restore
+        from es_simhash.removal.restore import restore
 
         files = (
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))

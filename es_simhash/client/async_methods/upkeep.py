@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     import os
     from typing import Literal
 
-    from es_simhash.lookup.options import Verified
+    from es_simhash.lookup.lookup_options import Verified
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
-    from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
-    from es_simhash.setup_flow import Setup
+    from es_simhash.pipeline.install import InstalledPipeline, UseAs
+    from es_simhash.setup import Setup
     from es_simhash.texts.measures import Preset
-    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.upkeep.check import IndexCheck
     from es_simhash.upkeep.follow_options import FollowReport
-    from es_simhash.upkeep.judge import BackfillProgress
-    from es_simhash.upkeep.remove_flow import RemovedFields
-    from es_simhash.upkeep.template_flow import TemplateChange
+    from es_simhash.upkeep.needed import BackfillProgress
+    from es_simhash.upkeep.remove_fields import RemovedFields
+    from es_simhash.upkeep.template import TemplateChange
 
 
 class AsyncUpkeepMethods(AsyncBase):
@@ -76,8 +76,8 @@ class AsyncUpkeepMethods(AsyncBase):
             MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
             IncompleteSearchError: If not every document could be read.
         """
-        from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.setup_flow import setup
+        from es_simhash.groups.grouping_request import GroupingRequest
+        from es_simhash.setup import setup
 
         request = GroupingRequest(
             preset=preset,
@@ -129,7 +129,7 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
-        from es_simhash.upkeep.setup_flow import create_index
+        from es_simhash.upkeep.put_fields import create_index
 
         used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
         ours = build_settings(
@@ -158,7 +158,7 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        from es_simhash.upkeep.setup_flow import put_mapping
+        from es_simhash.upkeep.put_fields import put_mapping
 
         flow = put_mapping(
             self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
@@ -190,7 +190,7 @@ class AsyncUpkeepMethods(AsyncBase):
             InvalidInputError: If the template uses the prefix for something else, if a program manages it, if it is a
                 legacy one, or if *name* or the text field is not known.
         """
-        from es_simhash.upkeep.template_flow import put_index_template
+        from es_simhash.upkeep.template import put_index_template
 
         return await self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
 
@@ -220,13 +220,13 @@ class AsyncUpkeepMethods(AsyncBase):
             PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
                 or its place.
         """
-        from es_simhash.pipeline.install_flow import put_pipeline
+        from es_simhash.pipeline.install import put_pipeline
 
         return await self._run(put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
 
     async def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
-        from es_simhash.upkeep.check_flow import check_indices
+        from es_simhash.upkeep.check import check_indices
 
         return await self._run(check_indices(self._server(), index))
 
@@ -248,7 +248,7 @@ class AsyncUpkeepMethods(AsyncBase):
             dry_run:
                 Change nothing, and count what would be changed.
         """
-        from es_simhash.upkeep.remove_flow import remove_fields
+        from es_simhash.upkeep.remove_fields import remove_fields
 
         return await self._run(remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
 
@@ -302,7 +302,7 @@ class AsyncUpkeepMethods(AsyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used.
         """
-        from es_simhash.upkeep.backfill_flow import BackfillOptions, backfill
+        from es_simhash.upkeep.backfill import BackfillOptions, backfill
 
         options = BackfillOptions(
             text_field=text_field,
@@ -368,7 +368,7 @@ class AsyncUpkeepMethods(AsyncBase):
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
             LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
         """
-        from es_simhash.upkeep.follow_flow import follow
+        from es_simhash.upkeep.follow import follow
         from es_simhash.upkeep.follow_options import FollowOptions
 
         options = FollowOptions(

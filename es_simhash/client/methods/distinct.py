@@ -47,7 +47,7 @@ class DistinctMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
             IncompleteSearchError: If not every shard answers.
         """
-        from es_simhash.folding.search_flow import search_distinct
+        from es_simhash.folding.search_distinct import search_distinct
 
         return self._run(search_distinct(self._server(), index, body, options, after))
 
@@ -60,6 +60,6 @@ class DistinctMethods(SyncBase):
         What was shown is kept in memory, so ``after`` of each page is ``None``. Closing the generator closes the view,
         which otherwise stays open for ten minutes after the last page.
         """
-        from es_simhash.folding.search_flow import search_distinct_pages
+        from es_simhash.folding.search_distinct import search_distinct_pages
 
         return self._stream(search_distinct_pages(self._server(), index, body, options))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
 from es_simhash.mapping.meta import text_fields_of
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.pairs_and_groups_flow import Group, GroupOptions, Pair
-    from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.groups.rule import GroupingRequest, Resources
+    from es_simhash.groups.grouping_request import GroupingRequest, Resources
+    from es_simhash.groups.pairs_and_groups import Group, GroupOptions, Pair
+    from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
-    from es_simhash.ingest.source_flow import IngestOptions
+    from es_simhash.ingest.reading import IngestOptions
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.options import LookupOptions
+    from es_simhash.lookup.lookup_options import LookupOptions
 
 
 class GroupingMethods(SyncBase):
@@ -108,7 +108,7 @@ class GroupingMethods(SyncBase):
                 ``lookups="memory"``.
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
-        from es_simhash.ingest.ingest_flow import ingest
+        from es_simhash.ingest.ingest import ingest
 
         return self._feed(
             documents,
@@ -155,7 +155,7 @@ class GroupingMethods(SyncBase):
             MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.reconcile_flow import check_moment, reconcile
+        from es_simhash.groups.reconcile import check_moment, reconcile
 
         moment = check_moment(since)
         return self._run(
@@ -183,7 +183,7 @@ class GroupingMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.pairs_and_groups_flow import groups
+        from es_simhash.groups.pairs_and_groups import groups
 
         return self._stream(groups(self._server(progress), index, options))
 
@@ -218,6 +218,6 @@ class GroupingMethods(SyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.pairs_and_groups_flow import pairs
+        from es_simhash.groups.pairs_and_groups import pairs
 
         return self._stream(pairs(self._server(progress), index, against, options, resources))

@@ -9,16 +9,16 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.boilerplate_flow import Boilerplate, BoilerplateOptions
-    from es_simhash.quality.explain_flow import Explanation
+    from es_simhash.quality.boilerplate import Boilerplate, BoilerplateOptions
+    from es_simhash.quality.explain import Explanation
     from es_simhash.quality.health import Diagnosis
-    from es_simhash.quality.report.page import IndexReport
-    from es_simhash.quality.report_flow import ReportOptions
-    from es_simhash.quality.sampling_flow import SampleOptions
-    from es_simhash.quality.size_flow import Size, SizeOptions
+    from es_simhash.quality.read_report import ReportOptions
+    from es_simhash.quality.read_stats import StatsOptions
+    from es_simhash.quality.report.report_page import IndexReport
+    from es_simhash.quality.sampling import SampleOptions
+    from es_simhash.quality.size import Size, SizeOptions
     from es_simhash.quality.stats import Stats
-    from es_simhash.quality.stats_flow import StatsOptions
-    from es_simhash.quality.tune_flow import TuneOptions, Tuning
+    from es_simhash.quality.tune import TuneOptions, Tuning
 
 
 class QualityMethods(SyncBase):
@@ -35,7 +35,7 @@ class QualityMethods(SyncBase):
         Args:
             ...
         """
-        from es_simhash.quality.doctor_flow import diagnose
+        from es_simhash.quality.doctor import diagnose
 
         return self._run(diagnose(self._server(), index, options))
 
@@ -51,7 +51,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
-        from es_simhash.quality.tune_flow import tune
+        from es_simhash.quality.tune import tune
 
         return self._run(tune(self._server(progress), index, options))
 
@@ -69,7 +69,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.quality.boilerplate_flow import read_boilerplate
+        from es_simhash.quality.boilerplate import read_boilerplate
 
         return self._run(read_boilerplate(self._server(), index, options))
 
@@ -105,7 +105,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
         """
-        from es_simhash.quality.explain_flow import explain_documents
+        from es_simhash.quality.explain import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
         return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
@@ -125,7 +125,7 @@ class QualityMethods(SyncBase):
             InvalidInputError: If a field is not mapped, or cannot be counted.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.quality.stats_flow import read_stats
+        from es_simhash.quality.read_stats import read_stats
 
         return self._run(read_stats(self._server(), index, options))
 
@@ -146,7 +146,7 @@ class QualityMethods(SyncBase):
             InvalidInputError: If there is no such index.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.quality.size_flow import read_size
+        from es_simhash.quality.size import read_size
 
         return self._run(read_size(self._server(), index, options))
 
@@ -166,6 +166,6 @@ class QualityMethods(SyncBase):
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__
-        from es_simhash.quality.report_flow import read_report
+        from es_simhash.quality.read_report import read_report
 
         return self._run(read_report(self._server(), index, options, version=__version__))

@@ -11,8 +11,8 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.reconcile_flow import Reconciled
-    from es_simhash.groups.rule import GroupingRequest
+    from es_simhash.groups.grouping_request import GroupingRequest
+    from es_simhash.groups.reconcile import Reconciled
     from es_simhash.removal.plan_options import PlanOptions
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
 
@@ -42,7 +42,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or the text field is not known.
             MappingError: If the documents with a value of *protect* cannot be counted.
         """
-        from es_simhash.removal.plan_flow import plan_removal
+        from es_simhash.removal.make_plan import plan_removal
 
         return self._run(plan_removal(self._server(progress), index, path, options))
 
@@ -91,7 +91,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If a file cannot be used, or the archive cannot be written.
             GuardRailError: If by the present numbers a larger share would be removed; nothing is deleted then.
         """
-        from es_simhash.removal.apply_flow import apply_removal
+        from es_simhash.removal.apply import apply_removal
 
         flow = apply_removal(
             self._server(progress),
@@ -133,7 +133,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If an argument cannot be used, or the index has another grouping.
         """
         from es_simhash.removal.plan_options import PlanOptions
-        from es_simhash.removal.tags_flow import tag_contained, tag_duplicates
+        from es_simhash.removal.tags import tag_contained, tag_duplicates
 
         if contained is None:
             return self._stream(tag_duplicates(self._server(progress), index, request, dry_run=dry_run))
@@ -176,7 +176,7 @@ class RemovalMethods(SyncBase):
             InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
                 archive was cut off, its whole lines are restored, with a warning.
         """
-        from es_simhash.removal.restore_flow import restore
+        from es_simhash.removal.restore import restore
 
         files = (
             [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))

@@ -11,15 +11,15 @@ from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.rule import GroupingRequest
-    from es_simhash.pipeline.install_flow import InstalledPipeline, UseAs
-    from es_simhash.setup_flow import Setup
-    from es_simhash.upkeep.backfill_flow import BackfillOptions
-    from es_simhash.upkeep.check_flow import IndexCheck
+    from es_simhash.groups.grouping_request import GroupingRequest
+    from es_simhash.pipeline.install import InstalledPipeline, UseAs
+    from es_simhash.setup import Setup
+    from es_simhash.upkeep.backfill import BackfillOptions
+    from es_simhash.upkeep.check import IndexCheck
     from es_simhash.upkeep.follow_options import FollowOptions, FollowReport
-    from es_simhash.upkeep.judge import BackfillProgress
-    from es_simhash.upkeep.remove_flow import RemovedFields
-    from es_simhash.upkeep.template_flow import TemplateChange
+    from es_simhash.upkeep.needed import BackfillProgress
+    from es_simhash.upkeep.remove_fields import RemovedFields
+    from es_simhash.upkeep.template import TemplateChange
 
 
 class UpkeepMethods(SyncBase):
@@ -61,7 +61,7 @@ class UpkeepMethods(SyncBase):
             MappingError: If the index maps our fields or the time field wrongly, or its grouping is being changed.
             IncompleteSearchError: If not every document could be read.
         """
-        from es_simhash.setup_flow import setup
+        from es_simhash.setup import setup
 
         return self._run(setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
 
@@ -104,7 +104,7 @@ class UpkeepMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the mappings given use the prefix already.
         """
-        from es_simhash.upkeep.setup_flow import create_index
+        from es_simhash.upkeep.put_fields import create_index
 
         used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
         ours = build_settings(
@@ -133,7 +133,7 @@ class UpkeepMethods(SyncBase):
         Raises:
             MappingError: If an index uses the prefix for something else, or records another scheme.
         """
-        from es_simhash.upkeep.setup_flow import put_mapping
+        from es_simhash.upkeep.put_fields import put_mapping
 
         flow = put_mapping(
             self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
@@ -165,7 +165,7 @@ class UpkeepMethods(SyncBase):
             InvalidInputError: If the template uses the prefix for something else, if a program manages it, if it is a
                 legacy one, or if *name* or the text field is not known.
         """
-        from es_simhash.upkeep.template_flow import put_index_template
+        from es_simhash.upkeep.template import put_index_template
 
         return self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
 
@@ -195,13 +195,13 @@ class UpkeepMethods(SyncBase):
             PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
                 or its place.
         """
-        from es_simhash.pipeline.install_flow import put_pipeline
+        from es_simhash.pipeline.install import put_pipeline
 
         return self._run(put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
 
     def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
-        from es_simhash.upkeep.check_flow import check_indices
+        from es_simhash.upkeep.check import check_indices
 
         return self._run(check_indices(self._server(), index))
 
@@ -222,7 +222,7 @@ class UpkeepMethods(SyncBase):
                 Change nothing, and count what would be changed.
             ...
         """
-        from es_simhash.upkeep.remove_flow import remove_fields
+        from es_simhash.upkeep.remove_fields import remove_fields
 
         return self._run(remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
 
@@ -245,7 +245,7 @@ class UpkeepMethods(SyncBase):
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used.
         """
-        from es_simhash.upkeep.backfill_flow import backfill
+        from es_simhash.upkeep.backfill import backfill
 
         return self._stream(backfill(self._server(progress), index, options))
 
@@ -265,6 +265,6 @@ class UpkeepMethods(SyncBase):
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
             LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
         """
-        from es_simhash.upkeep.follow_flow import follow
+        from es_simhash.upkeep.follow import follow
 
         return self._stream(follow(self._server(), index, options))

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.arguments import check_fields
 from es_simhash.client.base import SyncBase
 from es_simhash.mapping.meta import text_fields_of
-from es_simhash.mapping.resolve_flow import read_index_settings
+from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     from os import PathLike
     from typing import Literal
 
-    from es_simhash.groups.pairs_and_groups_flow import Group, Pair
-    from es_simhash.groups.reconcile_flow import Reconciled
+    from es_simhash.groups.pairs_and_groups import Group, Pair
+    from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
-    from es_simhash.ingest.source_flow import IngestIdFrom, OpType
+    from es_simhash.ingest.reading import IngestIdFrom, OpType
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.options import Lookups, Verified, Verify, WithinGiven
+    from es_simhash.lookup.lookup_options import Lookups, Verified, Verify, WithinGiven
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.texts.measures import Preset
@@ -205,10 +205,10 @@ class GroupingMethods(SyncBase):
                 ``lookups="memory"``.
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
-        from es_simhash.groups.rule import GroupingRequest
-        from es_simhash.ingest.ingest_flow import ingest
-        from es_simhash.ingest.source_flow import IngestOptions
-        from es_simhash.lookup.options import LookupRequest
+        from es_simhash.groups.grouping_request import GroupingRequest
+        from es_simhash.ingest.ingest import ingest
+        from es_simhash.ingest.reading import IngestOptions
+        from es_simhash.lookup.lookup_options import LookupRequest
 
         options = IngestOptions(
             text_field=text_field,
@@ -290,8 +290,8 @@ class GroupingMethods(SyncBase):
             MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.reconcile_flow import check_moment, reconcile
-        from es_simhash.groups.rule import GroupingRequest, Resources
+        from es_simhash.groups.grouping_request import GroupingRequest, Resources
+        from es_simhash.groups.reconcile import check_moment, reconcile
 
         request = GroupingRequest(
             preset=preset,
@@ -361,7 +361,7 @@ class GroupingMethods(SyncBase):
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.pairs_and_groups_flow import GroupOptions, groups
+        from es_simhash.groups.pairs_and_groups import GroupOptions, groups
 
         options = GroupOptions(
             sort=sort,
@@ -425,9 +425,9 @@ class GroupingMethods(SyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.pairs_and_groups_flow import pairs
-        from es_simhash.groups.rule import Resources
-        from es_simhash.lookup.options import LookupOptions
+        from es_simhash.groups.grouping_request import Resources
+        from es_simhash.groups.pairs_and_groups import pairs
+        from es_simhash.lookup.lookup_options import LookupOptions
 
         options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset, per=per, within=within)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)

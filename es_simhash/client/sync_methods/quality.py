@@ -12,13 +12,13 @@ from es_simhash.transport.protocol import Index, OnProgress
 if TYPE_CHECKING:
     from es_simhash.hashing import Scheme
     from es_simhash.lookup.query import Filter
-    from es_simhash.quality.boilerplate_flow import Boilerplate
-    from es_simhash.quality.explain_flow import Explanation
+    from es_simhash.quality.boilerplate import Boilerplate
+    from es_simhash.quality.explain import Explanation
     from es_simhash.quality.health import Diagnosis
-    from es_simhash.quality.report.page import IndexReport
-    from es_simhash.quality.size_flow import Product, Size
+    from es_simhash.quality.report.report_page import IndexReport
+    from es_simhash.quality.size import Product, Size
     from es_simhash.quality.stats import Stats
-    from es_simhash.quality.tune_flow import Tuning
+    from es_simhash.quality.tune import Tuning
 
 
 class QualityMethods(SyncBase):
@@ -49,8 +49,8 @@ class QualityMethods(SyncBase):
             seed:
                 Chooses what is drawn at random.
         """
-        from es_simhash.quality.doctor_flow import diagnose
-        from es_simhash.quality.sampling_flow import SampleOptions
+        from es_simhash.quality.doctor import diagnose
+        from es_simhash.quality.sampling import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
         return self._run(diagnose(self._server(), index, options))
@@ -87,7 +87,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
         """
-        from es_simhash.quality.tune_flow import TuneOptions, tune
+        from es_simhash.quality.tune import TuneOptions, tune
 
         options = TuneOptions(text_field=text_field, sample=sample, seed=seed, schemes=schemes)
         return self._run(tune(self._server(progress), index, options))
@@ -130,7 +130,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
         """
-        from es_simhash.quality.boilerplate_flow import BoilerplateOptions, read_boilerplate
+        from es_simhash.quality.boilerplate import BoilerplateOptions, read_boilerplate
 
         options = BoilerplateOptions(
             text_field=text_field,
@@ -174,7 +174,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
         """
-        from es_simhash.quality.explain_flow import explain_documents
+        from es_simhash.quality.explain import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
         return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
@@ -211,7 +211,7 @@ class QualityMethods(SyncBase):
             InvalidInputError: If a field is not mapped, or cannot be counted.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.quality.stats_flow import StatsOptions, read_stats
+        from es_simhash.quality.read_stats import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return self._run(read_stats(self._server(), index, options))
@@ -254,7 +254,7 @@ class QualityMethods(SyncBase):
             InvalidInputError: If there is no such index.
             IncompleteSearchError: If some documents could not be counted.
         """
-        from es_simhash.quality.size_flow import SizeOptions, read_size
+        from es_simhash.quality.size import SizeOptions, read_size
 
         options = SizeOptions(
             documents=documents,
@@ -307,7 +307,7 @@ class QualityMethods(SyncBase):
             IncompleteSearchError: If some documents could not be read.
         """
         from es_simhash import __version__
-        from es_simhash.quality.report_flow import ReportOptions, read_report
+        from es_simhash.quality.read_report import ReportOptions, read_report
 
         options = ReportOptions(
             time_field=time_field,

@@ -1,0 +1,377 @@
+"""Texts and documents from files and stdin, one at a time; lines as bulk actions. A bad line has a reason."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+from es_simhash.cli.input_files import ONE_EACH, STDIN, find_fault, is_broken, open_input, peek
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
+
+Format = Literal["auto", "jsonl", "csv", "tsv"]
+
+# In bytes. No server accepts a larger document by default (http.max_content_length).
+LONGEST_LINE = 100 * 1024 * 1024
+LONGEST_ID_BYTES = 512  # the servers' own limit
+
+_PACKED_NAMES = (".gz", ".bz2", ".xz")
+_MAYBE_SURROGATE = re.compile(r"\\u[dD]")
+# What an action line of _bulk may say, and what of it goes on: conditions and versions are about another index.
+_KINDS = ("index", "create", "update", "delete")
+_PASSED_ON = {"_id": "_id", "routing": "routing", "_routing": "routing", "pipeline": "pipeline"}
+_LEFT_OUT = {
+    *("_index", "_type", "version", "_version", "version_type", "_version_type", "if_seq_no", "if_primary_term"),
+    *("retry_on_conflict", "_retry_on_conflict", "require_alias", "require_data_stream", "dynamic_templates"),
+    *("list_executed_pipelines", "parent", "_parent"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """
+    One document of a file, or one line that is not a document and has a *reason*.
+    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1. *value*: the
+    JSON value (an object remembers its text), or the CSV row as a dict. *action*: of a document of a _bulk file, what
+    its action line says, as keys of an action of the bulk helpers.
+    """
+
+    file: str
+    line: int
+    value: Any = None
+    reason: str | None = None
+    number: int = 0
+    action: Mapping[str, Any] | None = None
+
+    @property
+    def place(self) -> str:
+        return f"{'stdin' if self.file == STDIN else self.file} line {self.line}"
+
+
+class Reader:
+    """
+    Reads one file after another; ``-`` is stdin.
+    *start*: place of the first file to read, and the number of its last line that is left out. *position*: bytes read
+    so far, of all files together, as stored; any thread may read it.
+    """
+
+    def __init__(self, files: Sequence[str], *, format: Format = "auto", start: tuple[int, int] = (0, 0)) -> None:
+        self.position = 0
+        self._files = tuple(files)
+        self._format = format
+        self._start = start
+
+    @property
+    def total(self) -> int | None:
+        """Size of all files together in bytes, as stored; ``None`` if it is not known."""
+        paths = [Path(name) for name in self._files if name != STDIN]
+        is_known = len(paths) == len(self._files) and all(path.is_file() for path in paths)
+        return sum(path.stat().st_size for path in paths) if is_known else None
+
+    def __iter__(self) -> Iterator[Record]:
+        first, line = self._start
+        before = sum(Path(name).stat().st_size for name in self._files[:first] if name != STDIN)
+        for number, name in enumerate(self._files[first:], first):
+            with open_input(name) as (raw, content):
+                can_tell = raw.seekable()
+                for record in _read(name, content, _format_of(name, self._format), skip=line if number == first else 0):
+                    self.position = before + (raw.tell() if can_tell else 0)
+                    yield replace(record, number=number) if number else record
+                self.position = before = before + (raw.tell() if can_tell else 0)
+
+
+def _format_of(name: str, wanted: Format) -> str:
+    if wanted != "auto":
+        return wanted
+    path = Path(name.lower())
+    suffix = Path(path.stem if path.suffix in _PACKED_NAMES else path).suffix.removeprefix(".")
+    return suffix if suffix in ("csv", "tsv") else "jsonl"
+
+
+def _read(name: str, content: IO[bytes], format_: str, *, skip: int) -> Iterator[Record]:
+    lines = _Lines(name, content)
+    try:
+        head = peek(content)
+        if fault := find_fault(head, is_json=format_ == "jsonl"):
+            yield Record(name, 1, reason=f"the file is {fault}")
+        elif format_ != "jsonl":
+            # Rows that are left out are read too: one may have several lines, and the first is the header.
+            yield from (each for each in _rows(lines, head, format_) if each.line > skip)
+        elif _begins_with_action(head):
+            yield from (each for each in _pair(_json_lines(lines, 0)) if each.line > skip)
+        else:
+            yield from _json_lines(lines, skip)
+    except Exception as error:
+        if not is_broken(error):
+            raise
+        reason = f"the rest of the file cannot be read: its compressed data are broken ({error})"
+        yield Record(name, lines.number + 1, reason=reason)
+
+
+class _Lines:
+    """The lines of a file as text, with numbers. A line that is too long or not UTF-8 is empty and has a fault."""
+
+    def __init__(self, name: str, content: IO[bytes]) -> None:
+        self.name = name
+        self.number = 0
+        self.fault: str | None = None
+        self._content = content
+
+    def __iter__(self) -> Iterator[str]:
+        while data := self._content.readline(LONGEST_LINE + 1):
+            self.number += 1
+            if self.number == 1:
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            if len(data) > LONGEST_LINE:
+                while data and not data.endswith(b"\n"):
+                    data = self._content.readline(LONGEST_LINE + 1)
+                self.fault = f"longer than {LONGEST_LINE // 2**20} MB"
+                yield ""
+                continue
+            try:
+                yield data.decode()
+            except UnicodeDecodeError as error:
+                self.fault = f"not UTF-8 (byte {error.start + 1} of the line)"
+                yield ""
+
+    def take_fault(self) -> str | None:
+        fault, self.fault = self.fault, None
+        return fault
+
+
+def _json_lines(lines: _Lines, skip: int) -> Iterator[Record]:
+    for text in lines:
+        fault = lines.take_fault()
+        if lines.number <= skip:
+            continue
+        if fault:
+            yield Record(lines.name, lines.number, reason=fault)
+        elif text.strip():
+            yield _parse(lines.name, lines.number, text)
+
+
+def _parse(name: str, number: int, text: str) -> Record:
+    try:
+        value = read_json(text)
+        # Only an escape can make half a character; searching for one is much cheaper than encoding every line.
+        if _MAYBE_SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return Record(name, number, value)
+    except UnicodeEncodeError:
+        # OpenSearch refuses such a document, and Elasticsearch returns it as bytes that are not UTF-8.
+        return Record(name, number, reason="not usable JSON: it has half a character (a lone surrogate)")
+    except RecursionError:
+        return Record(name, number, reason="not usable JSON: nested too deeply")
+    except json.JSONDecodeError as error:
+        return Record(name, number, reason=f"not JSON: {error.msg} at character {error.pos + 1}")
+    except ValueError as error:
+        return Record(name, number, reason=f"not usable JSON: {error}")
+
+
+def _begins_with_action(head: bytes) -> bool:
+    """Return whether the first line that a file begins with is an action line of _bulk."""
+    try:
+        return _read_action(json.loads(head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0])) is not None
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_action(value: Any) -> dict[str, Any] | None:
+    """Return the action that a line of a _bulk file is, with what it says of its document; else ``None``."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    [(kind, said)] = value.items()
+    if kind not in _KINDS or not isinstance(said, dict) or not said.keys() <= _PASSED_ON.keys() | _LEFT_OUT:
+        return None
+    kept = {_PASSED_ON[name]: each for name, each in said.items() if name in _PASSED_ON and each is not None}
+    return {"_op_type": kind, "_index": said.get("_index"), **kept}
+
+
+def _pair(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the documents of a _bulk file, each with its action; what lacks one, or is for a second index, is told."""
+    waiting: tuple[Record, dict[str, Any]] | None = None
+    first_index = None
+
+    def finish(record: Record, action: dict[str, Any]) -> Record:
+        nonlocal first_index
+        index = action.pop("_index")
+        first_index = first_index or index
+        if record.reason is None and index not in (None, first_index):
+            reason = f"it is for index {shorten(index)}, and earlier lines for {shorten(first_index)}: {_APART}"
+            return replace(record, reason=reason)
+        return replace(record, action=action)
+
+    for record in records:
+        action = _read_action(record.value)
+        if action is not None:
+            if waiting:
+                yield replace(waiting[0], reason=_ALONE)
+            waiting = None if action["_op_type"] == "delete" else (record, action)
+            if waiting is None:
+                yield finish(record, action)
+        elif waiting:
+            yield finish(record, waiting[1])
+            waiting = None
+        else:
+            reason = 'in a _bulk file an action such as {"index": {}} stands before a document: add it'
+            yield replace(record, reason=record.reason or reason)
+    if waiting:
+        yield replace(waiting[0], reason=_ALONE)
+
+
+_ALONE = "no document follows this action line of _bulk: add it, or take the line out"
+_APART = "one command writes to one index, so give the lines of each in a file of their own"
+
+
+def _rows(lines: _Lines, head: bytes, format_: str) -> Iterator[Record]:
+    """Yield the rows of CSV, or of TSV, which knows no quotes. Each line that a stray quote takes with it is told."""
+    # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
+    csv.field_size_limit(LONGEST_LINE)
+    names = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
+    # Spreadsheets of many countries write semicolons.
+    delimiter = "\t" if format_ == "tsv" else max(",;\t", key=lambda each: names.count(each.encode()))
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if format_ == "tsv" else csv.QUOTE_MINIMAL
+    header: list[str] = []
+    # In prose a blank follows the comma, and in a number three digits.
+    border = re.compile(f"{delimiter}(?! |(?<=\\d{delimiter})\\d{{3}}(?!\\d))")
+    are_rows: list[bool] = []  # for each line of the row that is read, whether it looks like a row itself
+
+    def read() -> Iterator[str]:
+        for text in lines:
+            are_rows.append(len(header) > 1 and len(border.findall(text)) == len(header) - 1)
+            yield text
+
+    # Without strict, a quote that is never closed would make the rest of the file one field.
+    rows = csv.reader(read(), delimiter=delimiter, quoting=quoting, strict=True)
+    while True:
+        are_rows.clear()
+        start = lines.number + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield from _lose(lines, start, f"not CSV: {error}")
+            continue
+        if fault := lines.take_fault():
+            yield Record(lines.name, lines.number, reason=fault)
+            if not header:
+                return
+        elif not row:
+            continue
+        elif not header:
+            header = row
+            if reason := _header_fault(header):
+                yield Record(lines.name, lines.number, reason=reason)
+                return
+        elif all(are_rows[1:]) and len(are_rows) > 1:
+            yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
+        elif len(row) != len(header):
+            reason = f"{len(row)} fields where the header has {len(header)}"
+            yield Record(lines.name, lines.number, reason=reason)
+        else:
+            # An empty cell is a missing value: no server accepts "" as a number or a date.
+            yield Record(lines.name, lines.number, {key: value or None for key, value in zip(header, row, strict=True)})
+
+
+def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Record]:
+    """Yield each line since *start* as one that is lost: by its quotes all are one row."""
+    if lines.number > start:
+        reason += f", and takes lines {start} to {lines.number}: double each quote that belongs to a text"
+    yield Record(lines.name, start, reason=reason)
+    for number in range(start + 1, lines.number + 1):
+        yield Record(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
+
+
+def _header_fault(header: Sequence[str]) -> str | None:
+    if not all(name.strip() for name in header):
+        return (
+            f"the header {shorten(list(header))} has a column without a name, so the file is skipped: name it, or "
+            "leave it out (in pandas with to_csv(index=False))"
+        )
+    if len(set(header)) < len(header):
+        return f"the header {shorten(list(header))} names a column twice, so the file is skipped: name each differently"
+    return None
+
+
+def _changes(record: Record) -> bool:
+    return record.action is not None and record.action["_op_type"] in ("delete", "update")
+
+
+def document_of(record: Record) -> Mapping[str, Any]:
+    """Return the document of a line, also of an export with ``_source``; raise InvalidInputError if it has none."""
+    if record.reason is not None:
+        raise InvalidInputError(record.reason)
+    value = record.value
+    if _changes(record):
+        raise InvalidInputError("a delete or an update in a _bulk file, not a document: leave it out")
+    if isinstance(value, list):
+        raise InvalidInputError(f"a list, not a document: {ONE_EACH} (jq -c '.[]' does)")
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{_as_json(value)} is not a document: write a JSON object on each line")
+    if record.action is None and _read_action(value) is not None:
+        raise InvalidInputError(
+            "an action line of _bulk, in a file that does not begin with one: give that in its own file"
+        )
+    hits = value.get("hits")
+    if "took" in value and isinstance(hits, Mapping) and isinstance(hits.get("hits"), list):
+        raise InvalidInputError(f"the answer of a search, not a document: {ONE_EACH} (jq -c '.hits.hits[]' does)")
+    if record.action is None and isinstance(value.get("_source"), Mapping):
+        return value.part("_source") if isinstance(value, JsonObject) else cast("Mapping[str, Any]", value["_source"])
+    return value
+
+
+def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
+    """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
+    document = given = record.value if record.reason is None and _changes(record) else document_of(record)
+    action: dict[str, Any] = {"_op_type": "index", **(record.action or {})}
+    if document is not record.value:
+        action |= {"_id": record.value.get("_id"), "routing": record.value.get("_routing")}
+    elif record.action is None and "_id" in document:
+        # No server accepts a field of that name inside a document.
+        action["_id"] = document["_id"]
+        document = keep_text(document, {key: value for key, value in document.items() if key != "_id"})
+    kind = action["_op_type"]
+    if id_field is not None and kind in ("index", "create"):
+        if id_field != "_id":
+            action["_id"] = _read_field(given, id_field)
+        if action.get("_id") is None:
+            raise InvalidInputError(
+                f"field {shorten(id_field)}, which --id-field names, is missing or null: each document needs one"
+            )
+    for name, check in (("_id", _check_id), ("routing", str)):
+        if (value := action.pop(name, None)) is not None:
+            action[name] = check(value)
+    return action if kind == "delete" else {**action, "_source": document}
+
+
+def _as_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _read_field(document: Any, path: str) -> Any:
+    if isinstance(document, Mapping) and path in document:
+        return document[path]
+    first, dot, rest = path.partition(".")
+    return _read_field(document.get(first), rest) if dot and isinstance(document, Mapping) else None
+
+
+def _check_id(given: Any) -> str:
+    if isinstance(given, bool) or not isinstance(given, (str, int)):
+        way = f": pass --id-field '_id.{next(iter(given))}'" if isinstance(given, dict) and len(given) == 1 else ""
+        raise InvalidInputError(f"the id {shorten(given)} is neither a string nor a whole number{way}")
+    text = str(given)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"the id {shorten(text)} has half a character (a lone surrogate)") from error
+    # A server refuses the whole bulk request for one such id.
+    if not 0 < size <= LONGEST_ID_BYTES:
+        raise InvalidInputError(f"the id {shorten(text)} has {size} bytes: give 1 to {LONGEST_ID_BYTES}")
+    return text

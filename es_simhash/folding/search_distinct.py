@@ -1,0 +1,379 @@
+"""
+Reads the pages of a distinct search.
+
+Hits are read in the order of the search, some more than a page has; a hit whose group was shown before is folded. On
+this page that is known. For earlier pages it is asked: a group was shown if its best-ranked matching document stands
+before the place where the page begins. So nothing is kept between pages but that place, and a group of which a document
+is added, changed or deleted between two pages may be shown once more, or missed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
+from es_simhash.folding.counts import (
+    Searches,
+    check_countable,
+    count_groups,
+    count_hits,
+    read_view,
+    with_all_values,
+)
+from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
+from es_simhash.groups.recorded import refuse_regrouping
+from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.rule import target_of
+from es_simhash.transport.answers import is_window_refused
+from es_simhash.transport.buckets import has_too_many
+from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
+from es_simhash.transport.protocol import Call, Index, check_index
+from es_simhash.transport.retry import retry
+
+# Groups that are asked for in one request, and the most hits that are read at once.
+_GROUPS = 1_000
+_LARGEST_WINDOW = 5_000
+# A first page is one search of a few more hits than it shows, or else one of many more, or else several in a view.
+_WIDER = 5
+_LEFT_OUT = 10_000
+# Kinds of numbers and dates, each with its own value for documents that have none.
+_NUMBERS = {"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double", "scaled_float"}
+_NUMBERS |= {"date", "date_nanos"}
+
+Hit = Mapping[str, Any]
+
+
+async def search_distinct(
+    server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions, after: str | None
+) -> DistinctPage:
+    """
+    Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
+    their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
+    """
+    search = _checked(server.context, index, body, options)
+    place = Place() if after is None else search.decode(after)
+    await _check_index(server, search)
+    if after is None and not (options.total or options.counts):
+        # What is aggregated costs more than hits, so it is rather not asked twice.
+        widths = (_WIDER,) if search.aggregations else (1, _WIDER)
+        for window in (width * _window(options.size) for width in widths):
+            if window <= _LARGEST_WINDOW:
+                page = await _Reader(Present(index), search, options, place).page(server, window)
+                if page is not None:
+                    return page
+    view = await _open(server, index)
+    try:
+        reader = _Reader(view, search, options, place)
+        return replace(await reader.full_page(server), total=await _total(server, view, search, options))
+    finally:
+        await close_view(server, view)
+
+
+async def search_distinct_pages(
+    server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions
+) -> AsyncGenerator[Sequence[DistinctPage], None]:
+    """Yield all pages, read in one view; what was shown is kept in memory."""
+    search = _checked(server.context, index, body, options)
+    await _check_index(server, search)
+    view = await _open(server, index)
+    try:
+        reader = _Reader(view, search, options, Place(), keeps=True)
+        total = await _total(server, view, search, options)
+        while True:
+            page = await reader.full_page(server)
+            yield [replace(page, total=total)]
+            if not reader.has_more:
+                return
+    finally:
+        await close_view(server, view)
+
+
+def _window(size: int) -> int:
+    """Return how many hits to read for a page of *size*: half of them may be folded."""
+    return 2 * size + 4
+
+
+async def _total(server: Port, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
+    return await count_hits(server, view, search) if options.total else None
+
+
+def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
+    check_index(index)
+    search = DistinctSearch(index, body, Fields(context.prefix), options.by)
+    if options.counts is not None:
+        check_countable(search.aggregations)
+    return search
+
+
+async def _check_index(server: Port, search: DistinctSearch) -> None:
+    """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
+    await read_index_settings(server, search.index)
+    each = await read_settings_by_index(server, search.index)
+    if search.by == "group":
+        if not _is_grouped(each):  # perhaps since this client read the mapping
+            each = (await resolve_index(server, search.index)).each
+        refuse_regrouping(each)
+        if not _is_grouped(each):
+            raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
+    if len(each) != 1 and search.sort_fields:
+        await _check_order(server, search)
+
+
+async def _check_order(server: Port, search: DistinctSearch) -> None:
+    """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
+    answer = await retry(server, lambda: server.field_caps(index=search.index, fields=search.sort_fields))
+    for name, kinds in answer["fields"].items():
+        if len(numbers := sorted(_NUMBERS & kinds.keys())) > 1:
+            raise InvalidInputError(
+                f"sort by {name} has several kinds of values in these indices ({', '.join(numbers)}): give it a "
+                "numeric_type, such as double or date_nanos"
+            )
+
+
+def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
+    """Return whether an index records a grouping, or no mapping may be read."""
+    return not each or any(target_of(own) is not None for own in each.values())
+
+
+async def _open(server: Port, index: Index) -> View:
+    view = await open_view(server, index, KEEP_ALIVE_SECONDS)
+    if view is None:
+        raise IncompleteSearchError(
+            "no point in time can be opened: see whether each index is open, each shard has an active copy, and the "
+            "user the right to it",
+            reasons=("no point in time",),
+        )
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Reads the index as it is, without a view. So only one search may read the hits of a page."""
+
+    index: Index
+
+    def call(self, body: Mapping[str, Any]) -> Call:
+        return Call("search", {"index": self.index, "body": body})
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Keep nothing of the *answer*."""
+
+
+@dataclass(slots=True)
+class _Folded:
+    """The matching documents of a group: their number, and the first of them."""
+
+    count: int
+    first: Sequence[Hit]
+
+
+@dataclass
+class _Reader:
+    """Reads one page after another. *keeps*: all pages are read by this reader, so it knows what was shown."""
+
+    view: Searches
+    search: DistinctSearch
+    options: DistinctOptions
+    place: Place
+    keeps: bool = False
+    has_more: bool = False
+    _aggregations: dict[str, Any] = field(default_factory=dict)
+    _is_first: bool = True
+    # Groups shown on the pages that this reader has read, and those shown before it began.
+    _shown: set[str] = field(default_factory=set)
+    _known: dict[str, _Folded] = field(default_factory=dict)
+    _fingerprints: array[int] = field(default_factory=lambda: array("Q"))
+
+    def __post_init__(self) -> None:
+        self._begins = self.place
+        self._fingerprints.extend(map(from_hex, self.place.shown))
+
+    async def full_page(self, server: Port) -> DistinctPage:
+        """Return the next page, in a view."""
+        page = await self.page(server)
+        return DistinctPage(()) if page is None else page
+
+    async def page(self, server: Port, window: int | None = None) -> DistinctPage | None:
+        """
+        Return the next page; it is full unless the search has no more distinct hits.
+        ``None`` without a view, if one search of *window* hits does not fill it.
+        """
+        size = self.options.size
+        shown: list[Hit] = []
+        window = window or _window(size)
+        folded: set[str] = set()
+        self.has_more = False
+        while True:
+            found, is_end = await self._read(server, min(window, _LARGEST_WINDOW), folded)
+            await self._ask_unknown(server, found)
+            read = 0
+            for hit in found:
+                if self._is_new(hit):
+                    if len(shown) == size:
+                        self.has_more = True
+                        break
+                    self._note(hit)
+                    shown.append(hit)
+                read += 1
+            self.place = self.search.behind(self.place, found[:read])
+            if is_end or self.has_more:
+                break
+            if isinstance(self.view, Present):
+                return None
+            folded |= {group for hit in found if (group := self._group(hit)) is not None}
+            window *= 2
+        await self._ask_folded(server, shown)
+        hits = tuple(map(self._result, shown))
+        self._known.clear()
+        return DistinctPage(hits, self._after(), None, self._aggregations)
+
+    def _after(self) -> str | None:
+        if not self.has_more or self.keeps:
+            return None
+        return self.search.encode(replace(self.place, shown=tuple(f"{each:016x}" for each in self._fingerprints)))
+
+    async def _read(self, server: Port, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
+        """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
+        # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
+        leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
+        skipped = set(self.place.run)
+        while True:
+            body = self.search.hits_body(self.place, size + len(skipped), leave, self._values)
+            if self._is_first and (aggregations := self.search.aggregations):
+                body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
+            try:
+                answer = await read_view(server, self.view, body)
+            except Exception as error:
+                if size == 1 or not is_window_refused(error):
+                    raise
+                size = max(1, size // 2)
+                continue
+            break
+        if self._is_first:
+            self._aggregations = answer.get("aggregations") or {}
+            if self.options.counts is not None:
+                self._aggregations = await count_groups(server, self.view, self.search, self._aggregations)
+            self._is_first = False
+        found = answer["hits"]["hits"]
+        # What ties may come in another order now: the groups of what was read were shown.
+        new = []
+        for hit in found:
+            if identity(hit) not in skipped or self.search.key(hit) != self.place.key:
+                new.append(hit)
+            elif (group := self._group(hit)) is not None:
+                self._shown.add(group)
+        return new, len(found) < size + len(skipped)
+
+    @property
+    def _values(self) -> list[str]:
+        """Fields of ours that each hit has to have."""
+        fields = self.search.fields
+        if self.search.by != "group":
+            return [fields.fingerprint]
+        return [fields.group, fields.fingerprint] if self.options.similar else [fields.group]
+
+    def _group(self, hit: Hit) -> str | None:
+        if self.search.by != "group":
+            return None
+        values = hit.get("fields", {}).get(self.search.fields.group)
+        return values[0] if values else None
+
+    def _fingerprint(self, hit: Hit) -> int | None:
+        values = (hit.get("fields") or {}).get(self.search.fields.fingerprint)
+        return from_hex(values[0]) if values else None
+
+    def _is_new(self, hit: Hit) -> bool:
+        """Return whether *hit* is no near-duplicate of one that was shown."""
+        if self.search.by != "group":
+            fingerprint = self._fingerprint(hit)
+            if fingerprint is None or not self._fingerprints:
+                return True
+            shown = np.frombuffer(self._fingerprints, np.uint64)
+            return int(hamming_distances(fingerprint, shown).min()) > self.search.by
+        group = self._group(hit)
+        return group is None or group not in self._shown
+
+    def _note(self, hit: Hit) -> None:
+        if (group := self._group(hit)) is not None:
+            self._shown.add(group)
+        elif self.search.by != "group" and (fingerprint := self._fingerprint(hit)) is not None:
+            self._fingerprints.append(fingerprint)
+
+    async def _ask_unknown(self, server: Port, hits: Sequence[Hit]) -> None:
+        """Find out which groups of *hits* were shown on pages that another reader read."""
+        if self._begins == Place():
+            return
+        first: dict[str, Hit] = {}
+        for hit in hits:
+            if (group := self._group(hit)) is not None and group not in self._shown:
+                first.setdefault(group, hit)
+        await self._ask(server, [each for each in first if each not in self._known], (self.options.similar or 0) + 1)
+        for group, hit in first.items():
+            best = self._known[group].first[0] if group in self._known else hit
+            is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
+            if identity(best) != identity(hit) and not is_tie:
+                self._shown.add(group)
+
+    async def _ask_folded(self, server: Port, shown: Sequence[Hit]) -> None:
+        groups = [group for hit in shown if (group := self._group(hit)) is not None]
+        if (similar := self.options.similar) is not None:
+            await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
+
+    async def _ask(self, server: Port, groups: Sequence[str], size: int) -> None:
+        """Note how many matching documents each of *groups* has, and the first *size* of them."""
+        name = self.search.fields.group
+        first = {
+            "size": size,
+            "sort": self.search.sort,
+            "_source": False,
+            "docvalue_fields": [self.search.fields.fingerprint],
+        }
+        below = {"aggs": {"first": {"top_hits": first}}} if size else {}
+        begin, step = 0, _GROUPS
+        while part := groups[begin : begin + step]:
+            # By the values, not by ordinals of all groups, which each refresh makes anew.
+            terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
+            query = self.search.matching({"terms": {name: part}})
+            body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
+            try:
+                answer = await read_view(server, self.view, {**body, "track_total_hits": False})
+            except Exception as error:
+                if step == 1 or not has_too_many(error):
+                    raise
+                step = max(1, step // 4)
+                continue
+            begin += step
+            for bucket in answer["aggregations"]["groups"]["buckets"]:
+                found = bucket["first"]["hits"]["hits"] if size else ()
+                self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
+
+    def _result(self, hit: Hit) -> DistinctHit:
+        group = self._group(hit)
+        cleaned = self.search.clean(hit)
+        if self.search.by != "group" or self.options.similar is None:
+            return DistinctHit(cleaned, group)
+        folded = self._known.get(group) if group is not None else None
+        if folded is None:
+            return DistinctHit(cleaned, group, 0)
+        mine = self._fingerprint(hit)
+        others = [each for each in folded.first if identity(each) != identity(hit)][: self.options.similar]
+        similar = tuple(
+            Similar(each["_id"], each["_index"], _distance(mine, self._fingerprint(each)), each.get("_routing"))
+            for each in others
+        )
+        return DistinctHit(cleaned, group, max(0, folded.count - 1), similar)
+
+
+def _distance(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else hamming_distance(a, b)

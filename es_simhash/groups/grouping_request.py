@@ -1,0 +1,152 @@
+"""The grouping that a caller asks for, and what finding all pairs may use: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import IO, Any, Literal
+
+from es_simhash.arguments import Count, check_options, option
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import get_scheme
+from es_simhash.lookup.lookup_options import Verification, Verified, asked_rule
+from es_simhash.mapping.meta import IndexSettings, no_text_field
+from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, Rule, check_order, default_rule
+from es_simhash.texts.measures import Preset, get_preset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupingRequest:
+    """
+    The grouping that a caller asks for; ``None`` means what is recorded, else the default.
+
+    ``False`` switches *verify*, *per* or *within* off. *default_order* counts where none is asked for or
+    recorded. What is given beside *preset* goes before it.
+
+    Args:
+        preset:
+            ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+            that were measured together. An explicit max_distance or verify overrides the preset.
+        verify:
+            Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
+            preset, else that recorded, else .8; ``False`` to go by distance alone. A :class:`Verification` for
+            another measure, such as the edit similarity of characters. By default what the index records.
+        max_distance:
+            Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
+            12. The first ingest that groups records these settings in the mapping.
+        rule:
+            ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
+            count.
+        canonical:
+            Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
+            the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
+            ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+        per:
+            A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
+        within:
+            A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
+            that are duplicates of each other. ``False`` for none.
+    """
+
+    preset: str | Preset | None = None
+    verify: Verified | None = None
+    max_distance: int | None = None
+    rule: Rule | None = None
+    canonical: Canonical | None = None
+    per: str | Literal[False] | None = None
+    within: tuple[str, str] | Literal[False] | None = None
+    default_order: str = BY_ID
+
+    def __post_init__(self) -> None:
+        self.put_on(Grouping())  # refuses what cannot be used before a server is asked
+
+    def check_scheme(self, settings: IndexSettings) -> None:
+        """Raise if the preset was measured with another scheme than that of an index with *settings*."""
+        if self.preset is None:
+            return
+        preset = get_preset(self.preset)
+        if not settings.scheme.has_features_of(get_scheme(preset.scheme)):
+            raise InvalidInputError(
+                f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: "
+                "give max_distance and verify instead"
+            )
+
+    def put_on(self, grouping: Grouping) -> Grouping:
+        """Return *grouping* with everything that is asked for in its place."""
+        if isinstance(self.verify, Verification):
+            self.verify.check_recordable()
+        pair = asked_rule(
+            grouping.pair_rule,
+            preset=self.preset,
+            verify=self.verify,
+            max_distance=self.max_distance,
+            per=self.per,
+            within=self.within,
+        )
+        changed: dict[str, Any] = {} if self.rule is None else {"rule": self.rule}
+        changed |= {} if self.canonical is None else {"order": self.canonical}
+        return replace(grouping.by(pair), **changed)
+
+
+def choose_grouping(
+    settings: IndexSettings, request: GroupingRequest, *, has_texts: bool | None = None, may_differ: bool = False
+) -> Grouping:
+    """
+    Return the grouping that applies: the recorded one, else the request completed by the defaults.
+    *has_texts*: whether every index concerned records its text fields; then texts are compared by default. *may_differ*
+    allows a request other than the record: for a dry run, which writes nothing, and to group an index anew.
+    """
+    has_texts = bool(settings.text_fields) if has_texts is None else has_texts
+    request.check_scheme(settings)
+    recorded = Grouping.read(settings)
+    if recorded is None:
+        # Without a distance that is asked for or recorded, bits alone are safe within 3 only.
+        usual = default_rule(settings, has_texts=has_texts and request.verify is not False)
+        order = check_order(request.default_order)
+        chosen = request.put_on(Grouping("star", usual.max_distance, order, usual.similarity, measure=usual.measure))
+    else:
+        chosen = request.put_on(recorded)
+        if chosen != recorded and not may_differ:
+            raise InvalidInputError(
+                f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the grouping "
+                "with reconcile(regroup=True), or group by another rule under a second prefix"
+            )
+    if chosen.similarity is not None and not has_texts:
+        raise no_text_field("texts cannot be compared", "compare none (verify=False, --no-verify)")
+    if not has_texts and any(key.kind == LONGEST for key in chosen.keys):
+        raise no_text_field("the longest text is not known", "choose another canonical order")
+    return replace(chosen, measure=chosen.measure.after(settings.scheme))
+
+
+LEAST_BYTES = 1 << 20
+MOST_BYTES = 1 << 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """
+    What finding all pairs may use; ``None``: one thread a core, 2 GiB, no file.
+
+    *memory_bytes* is what all threads together sort at once; fingerprints, ids and the pairs of a grouping need
+    memory in addition. *spill* opens an empty temporary file for the pairs that memory cannot keep.
+
+    Args:
+        threads:
+            How many threads search for pairs; by default one for each core.
+        memory_bytes:
+            How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
+            some 100 bytes each, comes on top.
+    """
+
+    threads: int | None = option(None, Count(1, 1_024), "N", "Search for pairs in N threads. Default: all cores.")
+    memory_bytes: int | None = option(
+        None,
+        Count(LEAST_BYTES, MOST_BYTES),
+        "SIZE",
+        "What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints need more.",
+        "--memory",
+    )
+    spill: Callable[[], IO[bytes]] | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)

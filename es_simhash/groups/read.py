@@ -1,0 +1,373 @@
+"""Reads the fingerprinted documents of an index, all or those that a change may concern, and what decides on groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.lookup.content import Content, TextStore, Unread, docvalue_fields, read_content
+from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
+from es_simhash.lookup.find import index_stats
+from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
+from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.search import Question, Subject
+from es_simhash.mapping.context import Context, IndexStats, TextFields
+from es_simhash.mapping.fields import Fields, full_name, read_text
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import check_unchanged, read_index_settings, while_unchanged
+from es_simhash.mapping.rule import Grouping
+from es_simhash.texts.measures import TextMeasure
+from es_simhash.transport.answers import Gap, check_whole
+from es_simhash.transport.buckets import BucketReader
+from es_simhash.transport.pages import Hits, Reading, read_each
+from es_simhash.transport.protocol import Index, Key, Progress, document_key
+from es_simhash.transport.retry import Patience, attempt, retry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from es_simhash.groups.table import Row, Table, Texts
+
+
+# A writer plans for at least so many documents: a small index may grow before its size is read again.
+SMALLEST = 1_000_000
+ATTEMPTS = 8
+# Documents with more fingerprints than these are asked for by block terms.
+MOST_KNOWN = 1_000
+
+
+class GroupLookups:
+    """Many lookups at once in one index; *documents* counts those with fingerprints, after ``prepare``."""
+
+    def __init__(
+        self,
+        context: Context,
+        index: Index,
+        settings: IndexSettings,
+        *,
+        max_distance: int,
+        canonicals_only: bool = False,
+        source: bool = False,
+    ) -> None:
+        names = self._fields = Fields(context.prefix)
+        self._patience = Patience(ATTEMPTS)
+        options = LookupOptions(
+            max_distance=max_distance,
+            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
+            source=source or [names.group, names.duplicate_of, names.at],
+            on_incomplete="return",
+        )
+        self.documents = 0
+        self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
+        self._subject = Subject(context, index, settings, IndexStats(), options)
+
+    async def prepare(self, server: Port) -> None:
+        """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
+        found = await index_stats(server, self._subject.index, again=True) or IndexStats()
+        self.documents = found.documents
+        stats = replace(found, documents=max(found.documents, SMALLEST))
+        self._subject = replace(self._subject, stats=stats)
+
+    def batch(self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None) -> MultiSearch:
+        """Return the request for one or more *fingerprints*; *known*: fingerprints of the index near each."""
+        near = {wanted: each for wanted, each in (known or {}).items() if len(each) <= MOST_KNOWN}
+        ordered = sorted(fingerprints, key=lambda each: each not in near)  # those asked alike share searches
+        return make_multi_search([Question(self._subject, each, known=near.get(each)) for each in ordered])
+
+    @property
+    def milliseconds(self) -> float:
+        """How long one lookup by block terms is expected to take the server, or took it."""
+        return max(self._subject.milliseconds, self._took)
+
+    async def take(self, server: Port, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
+        """
+        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
+        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
+        then is returned and marked so; a refusal for another reason raises.
+        """
+        subject = self._subject
+        if not isinstance(answer, Exception):
+            self._took = answer.get("took", 0) / len(batch.questions)
+        outcomes = await while_unchanged(
+            server, subject.index, subject.settings, lambda: take_answer(server, batch, answer, patience=self._patience)
+        )
+        found: dict[int, NearDups] = {}
+        for question, outcome in zip(batch.questions, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+            found[question.fingerprint] = outcome
+        return found
+
+    async def ask(
+        self, server: Port, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
+    ) -> dict[int, NearDups]:
+        """Return the documents near each of *fingerprints*, in one request; *known* as for :meth:`batch`."""
+        if not fingerprints:
+            return {}
+        await check_unchanged(server, self._subject.index, self._subject.settings)
+        batch = self.batch(fingerprints, known=known)
+        return await self.take(server, batch, await attempt(server.send(batch.call())))
+
+    def group_of(self, found: NearDup) -> str | None:
+        """Return the group that *found* is in; ``None`` if it never was grouped."""
+        return self._read(found, self._fields.group)
+
+    def is_duplicate(self, found: NearDup) -> bool:
+        """Return whether *found* has another canonical."""
+        return self._read(found, self._fields.duplicate_of) is not None
+
+    def at_of(self, found: NearDup) -> str:
+        """Return when *found* was grouped; empty, and so before all others, if it never was."""
+        return self._read(found, self._fields.at) or ""
+
+    @staticmethod
+    def _read(found: NearDup, name: str) -> str | None:
+        return None if found.source is None else read_text(found.source, (name,))
+
+
+PAGE = 5_000
+ASKED = 200
+BUCKETS = 1_000
+
+
+async def read_all(
+    server: Port, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
+) -> None:
+    """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
+    fields = Fields(server.prefix)
+    clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
+    left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
+    body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
+    reading = Reading(server, index, body, page=PAGE)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            await server.compute(table.add, hits)
+            server.tell(Progress(len(table), None, "reading documents"))
+    check_whole(reading.gaps)
+
+
+async def read_touched(
+    server: Port,
+    index: Index,
+    table: Table,
+    grouping: Grouping,
+    query: Mapping[str, Any],
+    *,
+    may_lack: bool = True,
+    leave: Collection[str] = (),
+) -> None:
+    """
+    Add to *table* the documents that match *query*, and all whose groups these may change.
+    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
+    or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its members may belong
+    elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
+    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
+    """
+    fields = Fields(server.prefix)
+    seeds = _Seeds(fields)
+    await _read(server, index, query, seeds)
+    lost = set(await lost_canonicals(server, index, fields, grouped_only=True) if may_lack else [])
+    lookups = GroupLookups(
+        server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
+    )
+    await lookups.prepare(server)
+    named: set[str] = set()
+    while unread := (seeds.matching | lost) - named:
+        for ids in _parts(sorted(unread), BUCKETS):
+            # Several documents may share an id, in other indices or shards: all of them are read in the end.
+            clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
+            await _read(server, index, {"bool": {"should": clauses}}, seeds)
+        named |= unread
+        await _flood(server, lookups, seeds)
+    for part in _parts(sorted(seeds.ids), BUCKETS):
+        await read_all(server, index, table, {"ids": {"values": part}}, leave=leave)
+
+
+class _Seeds:
+    """
+    Ids and fingerprints of documents to start from; *matching* has also the names that their groups may have, and those
+    without a fingerprint.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self.matching: set[str] = set()
+        self.ids: set[str] = set()
+        self.fingerprints: set[int] = set()
+        self.asked: set[int] = set()
+        self.name = fields.fingerprint
+
+    def add(self, hits: Hits) -> None:
+        for hit in hits:
+            self.note(document_key(hit))
+            if values := hit.get("fields", {}).get(self.name):
+                self.ids.add(hit["_id"])
+                self.fingerprints.add(int(values[0], 16))
+
+    def note(self, key: Key) -> None:
+        self.matching |= {key.id, full_name(*key)}
+
+
+async def _read(server: Port, index: Index, query: Mapping[str, Any], seeds: _Seeds) -> None:
+    body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
+    check_whole(await read_each(server, index, body, seeds.add, page=PAGE))
+
+
+def _parts(items: Sequence[str], size: int) -> list[list[str]]:
+    return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
+
+
+async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
+    """Add to *seeds* all documents that steps of max_distance reach from them."""
+    while waiting := sorted(seeds.fingerprints - seeds.asked):
+        for begin in range(0, len(waiting), ASKED):
+            server.tell(Progress(len(seeds.asked), len(seeds.fingerprints), "looking up near-duplicates"))
+            seeds.asked.update(asked := waiting[begin : begin + ASKED])
+            for found in (await lookups.ask(server, asked)).values():
+                if not found.complete:
+                    raise IncompleteSearchError(
+                        f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
+                    )
+                for each in found:
+                    seeds.note(each.key)
+                seeds.ids.update(each.id for each in found)
+                seeds.fingerprints.update(each.fingerprint for each in found)
+
+
+async def grouped_without_fingerprint(server: Port, index: Index, fields: Fields) -> list[Key]:
+    """Return the documents that are tagged as duplicates, and have no fingerprint."""
+    found: list[Key] = []
+
+    def note(hits: Hits) -> None:
+        found.extend(map(document_key, hits))
+
+    tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
+    check_whole(await read_each(server, index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE))
+    return found
+
+
+def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
+    """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
+    ungrouped = {"filter": {"ids": {"values": names}}, "must_not": {"exists": {"field": fields.group}}}
+    named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
+    there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
+    query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}
+    return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
+
+
+def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
+    """Return the name of the group of a canonical."""
+    return str((hit["fields"].get(fields.group) or [hit["_id"]])[0])
+
+
+async def lost_canonicals(
+    server: Port, index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+) -> list[str]:
+    """
+    Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
+    With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
+    """
+    lost: list[str] = []
+    field = fields.duplicate_of
+    reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
+    while page := await reader.read(server):
+        named = [name for name, _ in page]
+        body = canonicals_body(named, fields, grouped_only=grouped_only)
+        there: set[str] = set()
+
+        def note(hits: Hits, there: set[str] = there) -> None:
+            there.update(name_of(hit, fields) for hit in hits)
+
+        check_whole(await read_each(server, index, body, note, page=PAGE))
+        lost += [each for each in named if each not in there or each in doubted]
+    return lost
+
+
+async def read_texts(
+    server: Port,
+    index: Index,
+    table: Table,
+    places: Sequence[int],
+    text_fields: Mapping[str, Sequence[str]],
+    measure: TextMeasure,
+) -> Texts:
+    """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
+    import numpy as np  # noqa: PLC0415
+
+    from es_simhash.groups.table import Texts  # noqa: PLC0415 -- loads numpy
+
+    store = TextStore(measure)
+    numbers = np.full(len(table), -1, np.int64)
+    lengths = np.zeros(len(table), np.int64)
+    versions = np.full((len(table), 2), -1, np.int64)
+    for begin in range(0, len(places), FETCH):
+        rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
+        for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
+            part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
+            keys = [row.key for row in part.values()]
+            found = await fetch_texts(server, index, keys, fields, versions=True)
+            found.check_read()
+            await server.compute(_add, store, numbers, lengths, part, found)
+            for place, row in part.items():
+                versions[place] = found.versions.get(row.key, (-1, -1))
+        server.tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
+    unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
+    return Texts(store, numbers, unread, versions, lengths)
+
+
+def _add(
+    store: TextStore, numbers: NDArray[np.int64], lengths: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts
+) -> None:
+    texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
+    places = list(texts)
+    numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]
+
+
+async def fetch_contents(
+    server: Port,
+    index: Index,
+    wanted: Sequence[Key],
+    *,
+    grouping: Grouping,
+    text_fields: TextFields,
+    patience: Patience,
+) -> dict[Key, Content]:
+    """
+    Return what each *wanted* document is compared by, without documents that are gone.
+    Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
+    """
+    found: dict[Key, Content] = {}
+
+    def take(hit: Mapping[str, Any]) -> None:
+        found[document_key(hit)] = read_content(hit, grouping.pair_rule, text_fields)
+
+    fields = text_fields.all if grouping.similarity is not None else ()
+    gaps = await fetch_compared(server, index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
+    return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items()}
+
+
+async def fetch_compared(
+    server: Port,
+    index: Index,
+    wanted: Sequence[Key],
+    take: Callable[[Mapping[str, Any]], None],
+    *,
+    grouping: Grouping,
+    text_fields: Sequence[str],
+    patience: Patience,
+) -> dict[Key, Gap]:
+    """Give *take* the hit of each document *wanted*, for :func:`read_content`; return why shards did not answer."""
+    fields = docvalue_fields(grouping.pair_rule)
+    unanswered = await retry(
+        server,
+        lambda: fetch_hits(server, index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
+        is_done=lambda missing: not any(missing.values()),
+        patience=patience,
+    )
+    return {key: gap for key, gap in unanswered.items() if gap is not None}

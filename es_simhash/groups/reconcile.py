@@ -1,0 +1,419 @@
+"""
+Rewrites group fields that disagree with the rule, whoever wrote the documents, and removes stale tags.
+
+The rule is applied in ``table``. A document is rewritten only if it is still as it was when it was judged.
+Tags ``contained_in`` are written by ``ingest.containers`` and ``removal.tags``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.groups.grouping_request import GroupingRequest, Resources
+from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
+from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
+from es_simhash.hashing import to_hex
+from es_simhash.mapping.context import Resolved, TextFields
+from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, Fields, clearing, group_fields, read_hit, read_values
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import resolve_index
+from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
+from es_simhash.texts.shingle_sets import run_shingles
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, noting, were
+from es_simhash.transport.retry import now, refresh, text_body
+from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
+from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
+from es_simhash.writes.targets import refuse_masked, refuse_updates
+
+if TYPE_CHECKING:
+    from es_simhash.groups.table import Groups, Table, Texts
+
+
+BATCH = 500
+# A round is needed again only where documents changed while they were judged.
+ROUNDS = 10
+_USUAL = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """
+    What :func:`reconcile` found and did.
+
+    Attributes:
+        documents:
+            Number of fingerprinted documents looked at.
+        groups:
+            Number of groups among them, those of one document included.
+        duplicates:
+            Number of documents that are not canonical.
+        changed:
+            Number of documents that said something else and were rewritten, or, in a dry run, would be.
+        failures:
+            A :class:`Failure` for each document that could not be rewritten.
+        is_settled:
+            Whether everything was as the rule says when it was last looked at. ``False`` where others kept changing
+            documents, after failures, and in a dry run that would change something.
+        unread:
+            Number of documents that have no near-duplicates because their text could not be read. Only texts of
+            documents that are near another one are read.
+        untagged:
+            Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
+            names is gone, or contains them no longer.
+    """
+
+    documents: int
+    groups: int
+    duplicates: int
+    changed: int
+    failures: tuple[Failure, ...] = ()
+    is_settled: bool = True
+    unread: int = 0
+    untagged: int = 0
+
+
+def check_moment(since: str | datetime | None) -> str | None:
+    """Return *since* in the form of ``simhash.at``; a string without a time zone is taken as UTC."""
+    if since is None:
+        return None
+    if isinstance(since, str):
+        try:
+            since = datetime.fromisoformat(since)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"since {shorten(since)} is no moment: give ISO 8601, such as 2026-01-31"
+            ) from error
+        since = since if since.tzinfo else since.replace(tzinfo=UTC)
+    if not isinstance(since, datetime):
+        raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
+    if since.tzinfo is None:
+        raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
+    return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def read_groups(
+    server: Port,
+    index: Index,
+    resolved: Resolved,
+    grouping: Grouping,
+    *,
+    changed: Mapping[str, Any] | None = None,
+    may_lack: bool = True,
+    leave: Collection[str] = (),
+    resources: Resources = _USUAL,
+) -> tuple[Table, Groups]:
+    """
+    Return the documents of *index*, or those that *changed* ones may have touched, and their groups; no
+    duplicate of *leave*.
+    """
+    from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
+
+    text_fields = resolved.text_fields
+    dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
+    resources = replace(resources, spill=TemporaryFile)
+    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
+    await refresh(server, index)
+    if changed is None:
+        await read_all(server, index, table, leave=leave)
+    else:
+        await read_touched(server, index, table, grouping, changed, may_lack=may_lack, leave=leave)
+    texts: Texts | None = None
+    if grouping.similarity is not None:
+        places = await server.compute(table.with_candidates)
+        texts = await read_texts(server, index, table, places.tolist(), text_fields, grouping.measure)
+    groups = await server.compute(table.group, texts)
+    return table, groups
+
+
+async def reconcile(
+    server: Port,
+    index: Index,
+    request: GroupingRequest,
+    *,
+    since: str | None = None,
+    ids: Collection[str] | None = None,
+    may_lack: bool = True,
+    leave: Collection[str] = (),
+    if_grouped: bool = False,
+    dry_run: bool = False,
+    regroup: bool = False,
+    resources: Resources = _USUAL,
+    batch: int = BATCH,
+) -> Reconciled:
+    """
+    Make the groups of *index* what its rule says; rewrite only documents that say something else.
+    With *regroup*, the change is recorded first, and the new grouping last, when every document is rewritten. In
+    between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
+    most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
+    without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
+    grouping. Duplicates of *leave* stay as they are; the others are grouped without them. Stale ``contained_in`` tags
+    are removed: with *ids* those that name one of them, with *since* none.
+    Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
+    them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
+    documents to change. With passages, the tags are read, and the texts of both documents of each.
+    """
+    query = _changed(Fields(server.prefix), since, ids)
+    if regroup and query is not None:
+        raise InvalidInputError("regroup changes the groups of all documents: leave since out")
+    server = await reading_primaries(server, index)
+    resolved = await resolve_index(server, index)
+    if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
+        return Reconciled(0, 0, 0, 0)
+    if not dry_run:
+        await refuse_updates(server, index, resolved.mappings)
+    if regroup and not dry_run:
+        await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
+    grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
+
+    async def check() -> None:
+        return await check_recorded(server, index, grouping, before=resolved, regroup=regroup)
+
+    changed = 0
+    failures: list[Failure] = []
+    writers: list[_Writer] = []
+
+    with noting(lambda: were(sum(each.changed for each in writers), "rewritten")):
+        for _ in range(ROUNDS):
+            table, groups = await read_groups(
+                server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
+            )
+            wrong = await server.compute(groups.wrong)
+            writers.append(writer := _Writer(server.prefix, groups, batch, grouping))
+            # Those with the ids were changed by a flow that takes these fields out by itself.
+            bare = await grouped_without_fingerprint(server, index, Fields(server.prefix)) if ids is None else []
+            if dry_run:
+                changed = len(wrong) + len(bare)
+            else:
+                await writer.write(server, wrong, check)
+                await writer.clear(server, bare, check)
+                changed = sum(each.changed for each in writers)
+                failures = writer.failures
+            duplicates = len(groups.duplicates)
+            is_settled = not failures and not writer.moved and not (dry_run and changed)
+            report = Reconciled(
+                len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
+            )
+            if dry_run or failures or not writer.moved:
+                break
+    untagged = 0
+    if since is None:
+        untagged, more = await untag_stale(server, index, resolved, server.prefix, ids=ids, dry_run=dry_run)
+        failures = [*failures, *more]
+    report = replace(
+        report,
+        failures=tuple(failures),
+        is_settled=report.is_settled and not (failures or (dry_run and untagged)),
+        untagged=untagged,
+    )
+    if not dry_run:
+        await refresh(server, index)
+    if regroup and not dry_run and report.is_settled:
+        await finish_regrouping(server, index, grouping)
+    return report
+
+
+def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
+    """Return the query for the documents that were changed; ``None`` for all documents."""
+    if ids is not None:
+        return {"ids": {"values": sorted(ids)}}
+    return None if since is None else {"range": {fields.at: {"gte": since}}}
+
+
+class _Writer:
+    """Puts documents into the groups they belong to."""
+
+    def __init__(self, prefix: str, groups: Groups, batch: int, grouping: Grouping) -> None:
+        self._prefix = prefix
+        self._batch = batch
+        self._groups = groups
+        self._at: str | None = None
+        # Where the moment decides which document stays, a document that never had one must not get the latest.
+        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
+        self.changed = 0
+        self.moved = 0
+        self.failures: list[Failure] = []
+
+    async def write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
+        """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
+        for begin in range(0, len(places), self._batch):
+            self._at = None if self._orders_by_at else await server.compute(now)
+            await self._write(server, places[begin : begin + self._batch], check)
+            done = min(begin + self._batch, len(places))
+            server.tell(Progress(done, len(places), "rewriting groups"))
+        if self.changed:
+            await check()  # a batch that was on its way when the grouping was changed is an error, and no success
+
+    async def _write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
+        table = self._groups.table
+        rows = {place: table.row(place) for place in places}
+        wanted = {row.key: (row, self._fields(place), self._groups.version(place)) for place, row in rows.items()}
+        moved: set[Key] = set()
+
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            row, fields, version = wanted[place]
+            own = found.get("_source", {}).get(self._prefix) or {}
+            if own.get("fingerprint") != to_hex(row.fingerprint):
+                moved.add(place)
+                return None
+            given = {key: value for key, value in fields.items() if own.get(key) != value}
+            if own.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            if given and version not in (None, (found["_seq_no"], found["_primary_term"])):
+                moved.add(place)  # its text may be another one now: it is read again in the next round
+                return None
+            return ("update", {"doc": {self._prefix: given}}) if given else None
+
+        outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=check)
+        self.moved += len(moved)
+        self._count(outcomes)
+
+    async def clear(self, server: Port, places: Sequence[Key], check: Callable[[], Awaitable[None]]) -> None:
+        """Take the group fields out of the documents at *places* that have no fingerprint."""
+
+        def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            source = found.get("_source", {})
+            if read_values(source, Fields(self._prefix).fingerprint) not in ([], [None]):
+                return None
+            given = clearing(source, GROUPED, prefix=self._prefix)
+            return ("update", {"doc": given}) if given else None
+
+        for begin in range(0, len(places), self._batch):
+            part = places[begin : begin + self._batch]
+            wanted = [self._prefix, f"{self._prefix}.*"]
+            self._count(await rewrite(server, part, change, source=wanted, check=check))
+
+    def _count(self, outcomes: Sequence[Outcome | None]) -> None:
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            if outcome.is_done:
+                self.changed += 1
+            elif outcome.status in (CONFLICT, MISSING):
+                self.moved += 1
+            else:
+                self.failures.append(outcome.to_failure())
+        refuse_hindered(outcomes)
+
+    def _fields(self, place: int) -> dict[str, Any]:
+        canonicals = self._groups.canonical[[place]]
+        [name] = self._groups.names(canonicals)
+        if canonicals[0] == place:
+            return group_fields(name, at=self._at)
+        return group_fields(name, canonical=name, distance=int(self._groups.distance[place]), at=self._at)
+
+
+TAGS = 5_000
+# Documents whose texts are in memory at once are twice as many.
+COMPARED = 250
+
+
+async def read_tags(
+    server: Port, index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
+) -> dict[Key, str]:
+    """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
+    field = Fields(prefix).contained_in
+    found: dict[Key, str] = {}
+
+    def note(hits: Hits) -> None:
+        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
+
+    await refresh(server, index)
+    clauses: list[Any] = [{"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}]
+    clauses += [] if names is None else [{"terms": {"_index": list(names)}}]
+    body = {"query": {"bool": {"filter": clauses}}, "docvalue_fields": [field], "_source": False}
+    check_whole(await read_each(server, index, body, note, page=TAGS))
+    return found
+
+
+async def untag(server: Port, tags: Mapping[Key, str], prefix: str) -> dict[Key, Outcome]:
+    """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
+
+    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        is_same = own.get(CONTAINED_IN) == tags[key]
+        return ("update", {"doc": {prefix: {CONTAINED_IN: None}}}) if is_same else None
+
+    outcomes = await rewrite(server, list(tags), change, source=[prefix])
+    return {key: each for key, each in zip(tags, outcomes, strict=True) if each is not None}
+
+
+async def untag_stale(
+    server: Port,
+    index: Index,
+    resolved: Resolved,
+    prefix: str,
+    *,
+    ids: Collection[str] | None = None,
+    dry_run: bool = False,
+) -> tuple[int, list[Failure]]:
+    """
+    Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
+    The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
+    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250 a
+    search of the texts of both documents.
+    """
+    if all(each.passages is None for each in resolved.each.values()):
+        return 0, []
+    tags = list((await read_tags(server, index, prefix, ids=None if ids is None else sorted(ids))).items())
+    text_fields = resolved.text_fields
+    removed, failures = 0, []
+    for begin in range(0, len(tags), COMPARED):
+        part = dict(tags[begin : begin + COMPARED])
+        texts = await _read_texts(server, index, {*part.values(), *(key.id for key in part)}, text_fields)
+        stale: dict[Key, str] = await server.compute(_stale, part, texts)
+        if dry_run:
+            removed += len(stale)
+            continue
+        for outcome in (await untag(server, stale, prefix)).values():
+            if outcome.is_done:
+                removed += 1
+            elif outcome.status not in (CONFLICT, MISSING):
+                failures.append(outcome.to_failure())
+            refuse_hindered([outcome])
+    return removed, failures
+
+
+async def _read_texts(
+    server: Port, index: Index, ids: Collection[str], text_fields: TextFields
+) -> dict[Key, str | None]:
+    """Return the texts of the documents with these *ids* that are there; ``None`` for one that cannot be read."""
+    found: dict[Key, str | None] = {}
+
+    def note(hits: Hits) -> None:
+        for hit in hits:
+            key = document_key(hit)
+            try:
+                found[key] = read_hit(hit, text_fields[key.index])
+            except InvalidInputError:
+                found[key] = None
+
+    body = text_body({"query": {"ids": {"values": sorted(ids)}}}, text_fields.all)
+    check_whole(await read_each(server, index, body, note, page=COMPARED))
+    return found
+
+
+def _stale(tags: Mapping[Key, str], texts: Mapping[Key, str | None]) -> dict[Key, str]:
+    """Return those of *tags* that are true no more."""
+    different = [text for text in dict.fromkeys(texts.values()) if text is not None]
+    shingles = dict(zip(different, run_shingles(different), strict=True))
+    by_id: dict[str, list[str | None]] = {}
+    for key, text in texts.items():
+        by_id.setdefault(key.id, []).append(text)
+    stale = {}
+    for key, tag in tags.items():
+        own, others = texts.get(key), by_id.get(tag, [])
+        if others and (own is None or None in others):
+            continue
+        known = [each for each in others if each is not None]
+        if own is None or find_container(own, known, shingles, SMALLEST_CONTAINED) is None:
+            stale[key] = tag
+    return stale

@@ -1,0 +1,240 @@
+"""
+Reads the grouping of an index from its mapping, records it once, and records a change in progress.
+
+All writers of an index use the grouping that the first of them recorded. ``reconcile`` rewrites documents.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
+from es_simhash.mapping.user_fields import countable_field
+from es_simhash.transport.protocol import Index
+
+logger = logging.getLogger("es_simhash.grouping")
+"""Says, at level INFO, which grouping an operation recorded: it decides from then on."""
+
+
+FieldKind = Literal["date", "number", "keyword"]
+_NUMBERS = ("long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long")
+
+_KINDS: dict[str, FieldKind] = {
+    "date": "date",
+    "date_nanos": "date",
+    "keyword": "keyword",
+    **dict.fromkeys(_NUMBERS, "number"),
+}
+
+
+async def settle_grouping(
+    server: Port,
+    resolved: Resolved,
+    request: GroupingRequest,
+    *,
+    record: bool = True,
+    may_differ: bool = False,
+    regroup: bool = False,
+) -> Grouping:
+    """
+    Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
+    Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only for
+    operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a change to
+    what is requested; :func:`finish_regrouping` ends it.
+    """
+    settings = agree(resolved, server.context)
+    for name in resolved.each:
+        if faults := find_group_faults(resolved.mappings[name], prefix=server.prefix):
+            raise mapping_error(name, faults)
+    if not may_differ and not regroup:
+        refuse_regrouping(resolved.each)
+    base = _find_base(resolved.each, settings)
+    has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
+    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
+    field_kinds(resolved, grouping)
+    if record:
+        for name, one in resolved.each.items():
+            extra = _extra(one, grouping)
+            if extra is not None and read_settings(resolved.mappings[name], prefix=server.prefix) is not None:
+                await _record(server, name, resolved.mappings[name], replace(one, extra=extra))
+                if not regroup:
+                    logger.info(
+                        "index %r records its grouping now, for all that group or look something up: %s%s; another one "
+                        "takes reconcile(regroup=True)",
+                        name,
+                        grouping,
+                        f"; {missed}" if (missed := what_it_misses(grouping.pair_rule)) else "",
+                    )
+    return grouping
+
+
+def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
+    """Return *settings* with the grouping that all grouped indices have, or will have."""
+    changes = {change.new for one in each.values() if (change := Regrouping.read(one)) is not None}
+    # An index that a change has not reached yet follows the others.
+    found = changes or {grouping for one in each.values() if (grouping := Grouping.read(one)) is not None}
+    if len(found) > 1:
+        raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
+    return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
+
+
+def _extra(settings: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
+    """Return what an index with *settings* is to record, so that it has *grouping*; ``None`` for no change."""
+    change, recorded = Regrouping.read(settings), Grouping.read(settings)
+    if change is None and recorded is None:
+        return grouping.put(settings.extra)
+    if (recorded if change is None else change.new) == grouping:
+        return None
+    return Regrouping(recorded, grouping).put(settings.extra)
+
+
+def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
+    """Raise if the grouping of an index is being changed: its documents have groups of two rules."""
+    for name, settings in each.items():
+        change = Regrouping.read(settings)
+        if change is not None:
+            raise MappingError(
+                f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
+                "es-simhash reconcile --regroup --yes)"
+            )
+
+
+def check_known(context: Context, index: Index, grouping: Grouping) -> None:
+    """Raise if *grouping*, as far as the client remembers, is not that of *index* any more. No requests."""
+    known = context.recall(index)
+    _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
+
+
+async def check_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool) -> None:
+    """
+    Raise if the mappings of *index* do not record *grouping* now. Costs one request.
+    *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
+    """
+    resolved = await resolve_index(server, index)
+    _compare(resolved, grouping, regroup=regroup)
+    for name, mapping in before.mappings.items():
+        settings = resolved.each.get(name)
+        is_grouped = name in before.each and read_settings(mapping, prefix=server.prefix) is not None
+        if is_grouped and name in resolved.mappings and (settings is None or target_of(settings) is None):
+            raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
+
+
+def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
+    if not regroup:
+        refuse_regrouping(resolved.each)
+    for name, settings in resolved.each.items():
+        recorded = target_of(settings)
+        if recorded is not None and recorded != grouping:
+            raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
+
+
+async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> None:
+    """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
+    resolved = await resolve_index(server, index)
+    _compare(resolved, grouping, regroup=True)
+    for name, settings in resolved.each.items():
+        change = Regrouping.read(settings)
+        if change is not None:
+            done = replace(settings, extra=change.finish(settings.extra))
+            await _record(server, name, resolved.mappings[name], done)
+
+
+async def _record(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
+    meta = merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)
+    try:
+        await server.put_mapping(index=name, body={"_meta": meta})
+    except Exception as error:
+        error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
+        raise
+    server.context.forget()
+
+
+def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
+    """Return the kind of each field that *grouping* reads; raise if it is mapped wrongly or differently."""
+    kinds: dict[str, FieldKind] = {}
+    for field, allowed, use in _uses(grouping):
+        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
+        if len(set(found.values())) > 1:
+            raise MappingError(f"field {field!r} is a date in one index and a number in another: {found}")
+        if found:
+            kinds[field] = next(iter(found.values()))
+    return kinds
+
+
+def _uses(grouping: Grouping) -> Iterator[tuple[str, tuple[FieldKind, ...], str]]:
+    """Yield each field that *grouping* reads, what it may be, and what it decides."""
+    for key in grouping.keys:
+        if key.kind == "preference":
+            yield key.field, ("keyword",), "be preferred by its values"
+        elif key.kind == "field":
+            yield key.field, ("date", "number"), "decide which document is canonical"
+    if grouping.per is not None:
+        yield grouping.per, ("keyword",), "keep documents apart (per)"
+    if grouping.within is not None:
+        yield grouping.within.field, ("date",), "limit how far documents are apart (within)"
+
+
+def _field_kind(
+    name: str, mapping: Mapping[str, Any], field: str, allowed: tuple[FieldKind, ...], use: str
+) -> FieldKind:
+    node = find_field(mapping, field)
+    found = node.get("type")
+    kind = _KINDS.get(found) if isinstance(found, str) else None
+    if kind is None or kind not in allowed or not _is_plain(node):
+        shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
+        state = "is not mapped" if not node else f"is mapped as {shown}"
+        below = countable_field(field, {name: mapping}) if "keyword" in allowed else field
+        advice = "" if below == field else f": name {below!r}"
+        raise MappingError(
+            f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}{advice}"
+        )
+    return kind
+
+
+def _is_plain(node: Mapping[str, Any]) -> bool:
+    """Return whether a search can show the values of the field, those of a keyword as they stand in the document."""
+    is_changed = node.get("type") == "keyword" and (node.get("normalizer") or node.get("null_value") is not None)
+    return not is_changed and node.get("doc_values") is not False
+
+
+def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """
+    Return how *mapping* maps *field*, a path that may end with a multi-field; empty where it does not.
+    If the field is below a nested object or one that is not enabled, no search of documents reaches it, and the mapping
+    of that object is returned.
+    """
+    node: Mapping[str, Any] = mapping
+    for part in field.split("."):
+        if is_disabled(node):
+            return {"type": "object", "enabled": False}
+        if node.get("type") == "nested":
+            return node
+        below = node.get("properties") or node.get("fields") or {}
+        node = below.get(part) or {}
+    return node
+
+
+def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
+    """Return whether an index with *mapping* maps the tag of documents that another one contains."""
+    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
+
+
+def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
+    """Raise if one of the *resolved* indices does not map the tag ``contained_in``."""
+    for name in resolved.each:
+        if not is_taggable(resolved.mappings[name], prefix=prefix):
+            field = Fields(prefix).contained_in
+            raise MappingError(
+                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing --yes)"
+            )

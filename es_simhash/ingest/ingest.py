@@ -1,0 +1,327 @@
+"""
+The pipeline that writes documents with fingerprints and groups, and reports on each.
+
+While one batch is written, the near-duplicates of the next are looked up, and the one after it is read and
+fingerprinted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, replace
+from operator import length_hint
+from typing import Any
+
+from es_simhash.arguments import check_name
+from es_simhash.errors import shorten
+from es_simhash.groups.recorded import check_known, settle_grouping
+from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
+from es_simhash.ingest.containers import ContainedLookup, check_containers
+from es_simhash.ingest.decide import Decider, OnDuplicate
+from es_simhash.ingest.existing import Existing, ExistingLookup
+from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
+from es_simhash.ingest.reading import (
+    Batch,
+    GroupedIngest,
+    IngestOptions,
+    Source,
+    WriteTarget,
+    check_indices,
+    find_write_target,
+)
+from es_simhash.ingest.settle import Settlement, relink
+from es_simhash.ingest.with_fingerprints import check_iterable
+from es_simhash.ingest.written import Written, report
+from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
+from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.feed import Feed
+from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
+from es_simhash.transport.retry import check_shards, now
+from es_simhash.writes.bulk import Bulk
+from es_simhash.writes.operations import writes_refused
+from es_simhash.writes.targets import read_source_modes
+
+
+async def ingest(
+    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool = False
+) -> AsyncGenerator[Sequence[Written], None]:
+    """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
+    try:
+        async with aclosing(_ingest(server, index, documents, options, dry_run=dry_run)) as parts:
+            async for part in parts:
+                yield part
+    except Exception as error:
+        if "index_not_found_exception" in error_text(error):
+            error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
+        raise
+
+
+async def _ingest(
+    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
+) -> AsyncGenerator[Sequence[Written], None]:
+    """
+    Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
+    Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
+    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every 500,
+    not at the same time as others, and searches of the texts that share passages with them. A dry run refuses what is
+    refused before the first document, and takes none.
+    """
+    check_index(check_name("index", index))
+    if not isinstance(documents, Feed):
+        check_iterable("documents", documents)
+    server = await reading_primaries(server, index)
+    if dry_run:
+        resolved = await resolve_index(server, index)
+        target = WriteTarget(resolved, agree(resolved, server.context))
+        if options.on_duplicate is not None:
+            await _choose_grouping(server, index, target, options, record=False)
+        return
+    target = await find_write_target(server, index)
+    with ExitStack() as stack:
+        saved = await _open_checkpoint(server, index, options)
+        if saved is not None:
+            stack.callback(saved.close)
+        source = Source(index, documents, target=target, options=options, prefix=server.prefix, saved=saved)
+        stack.callback(source.close)
+        grouper: _Grouper | None = None
+        if options.on_duplicate is None:
+            await check_shards(server, index)
+        else:
+            total = length_hint(documents)
+            grouper = await _make_grouper(server, index, target, source, options.on_duplicate, options, total)
+            await grouper.lookup.prepare(server)
+        server.context.learn(index, agree(target.resolved, server.context), target.resolved)
+        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
+        async with aclosing(pipeline.run(server, lambda: _check(server, index, target.settings, grouper))) as parts:
+            async for part in parts:
+                yield part
+        if grouper is not None:
+            await grouper.lookup.finish(server)
+
+
+async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> IngestCheckpoint | None:
+    if options.checkpoint is None:
+        return None
+    purpose = {"index": index, "prefix": server.prefix, **options.purpose()}
+    now = await read_identity(server, index)
+    saved: IngestCheckpoint = await server.compute(IngestCheckpoint, options.checkpoint, purpose)
+    try:
+        saved.check_index(now)
+        saved.record_index(now)
+    except Exception:
+        saved.close()
+        raise
+    return saved
+
+
+async def _make_grouper(
+    server: Port,
+    index: str,
+    target: WriteTarget,
+    source: Source,
+    policy: OnDuplicate,
+    options: IngestOptions,
+    total: int,
+) -> _Grouper:
+    """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
+    mappings, grouping = await _choose_grouping(server, index, target, options, record=True)
+    source.reader = make_reader(grouping, mappings.values(), source.text_fields)
+    ingest = GroupedIngest(
+        server.context,
+        index,
+        target.settings,
+        options,
+        Decider(grouping, policy),
+        TextFields(target.resolved.text_fields, source.text_fields),
+        source.reader,
+        is_updatable=not any(map(find_source_faults, mappings.values())),
+    )
+    contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
+    is_alias = bool(mappings) and index not in mappings
+    return _Grouper(ingest, ExistingLookup(ingest, total, is_alias=is_alias), contained)
+
+
+async def _choose_grouping(
+    server: Port, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
+) -> tuple[Mapping[str, Mapping[str, Any]], Grouping]:
+    """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
+    policy = options.on_duplicate
+    mappings = await read_source_modes(server, index, target.resolved.mappings)
+    refuse_hidden_groups(mappings, prefix=server.prefix)
+    if policy not in ("tag", "skip"):
+        refuse_partial_sources(mappings)  # what is replaced is updated
+    if options.contained is not None:
+        await check_containers(server, index, target, is_tagging=policy == "tag")
+    request = replace(options.grouping, default_order=f"-{server.prefix}.at" if policy == "replace" else "id")
+    return mappings, await settle_grouping(server, target.resolved, request, record=record)
+
+
+async def _check(server: Port, index: str, settings: IndexSettings, grouper: _Grouper | None) -> None:
+    """Refuse to go on writing to an index that now has another scheme or another grouping."""
+    await check_unchanged(server, index, settings)
+    if grouper is not None:
+        check_known(server.context, index, grouper.ingest.grouping)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouper:
+    """What is done with a batch before and after it is written, where documents are grouped."""
+
+    ingest: GroupedIngest
+    lookup: ExistingLookup
+    contained: ContainedLookup | None
+
+    async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> list[Item]:
+        if self.ingest.options.on_duplicate not in ("tag", "replace"):
+            await self._keep_updates(server, items, existing)
+        if self.contained is not None:
+            items = await self.contained.apply(server, items)
+        at = await server.compute(now)
+        await server.compute(decide_items, self.ingest.decider, items, existing, self.ingest.prefix, at)
+        # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
+        in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
+        if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
+            await self.lookup.prepare(server)
+            in_flight.forget_settled()
+        return list(items)
+
+    async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
+        """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
+        is_any = self.contained is not None
+        drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing, is_any)
+        if drafts:
+            for each in await self.lookup.find_present(server, drafts):
+                each.must_write = True
+
+    async def settle(self, server: Port, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
+        """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
+        settlement = Settlement(self.ingest, items, self.lookup, self.contained)
+        settled = settlement.items
+        try:
+            await settlement.run(server)
+            settled = await relink(server, self.ingest, settled)
+        except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
+            return settled, error
+        for item in settled:
+            self.ingest.decider.in_flight.settle(item.position)
+        self.lookup.note_written(settled)
+        return settled, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What came back from the requests that went out together with a bulk; exceptions are values."""
+
+    bulk: Any = None
+    ahead: Any = None
+    lookups: Sequence[Any] = ()
+
+
+@dataclass(slots=True)
+class _Pipeline:
+    """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
+
+    context: Context
+    index: str
+    source: Source
+    grouper: _Grouper | None
+    resolved: Resolved
+    saved: IngestCheckpoint | None
+
+    async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
+        """Carry all batches through; *check*, before each is written, that the index still has its settings."""
+        done = 0
+        grouper = self.grouper
+        lookup = grouper.lookup if grouper else None
+        batch: Batch = await server.compute(self.source.take)
+        existing = await lookup.look_up_first(server, batch.items) if lookup else Existing()
+        following: Batch | None = None if batch.is_last else await server.compute(self.source.take, batch.due)
+        while True:
+            items = await grouper.decide(server, batch.items, existing) if grouper else batch.items
+            asked = await lookup.ask(server, following.items) if lookup and following else None
+            is_reading = following is not None and not following.is_last
+            sent = [item for item in items if _is_sent(item)]
+            sending = [item.operation for item in sent if item.operation is not None]
+            bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
+            await check()
+            due = batch.due if following is None or batch.due is not None else following.due
+            reading = Compute(self.source.take, (due,)) if is_reading else None
+            answers = await self._send(server, bulk, asked.calls if asked else (), reading)
+            items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
+            reports = [report(item, prefix=self.context.prefix) for item in items]
+            yield reports
+            if self.saved is not None and failure is None:
+                failure = _hindrance(reports)
+            if self.saved is not None and failure is None and batch.items:
+                last = batch.items[-1].position + 1
+                await server.compute(self.saved.save, Position(line=last, lines=last))
+            done += len(items)
+            server.tell(Progress(done, None, "writing documents"))
+            # Nothing is raised before every document that was written is reported.
+            for each in (failure, batch.failure, answers.ahead):
+                if isinstance(each, BaseException):
+                    raise each
+            written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+            self.resolved = await check_indices(server, self.index, self.resolved, {name for name in written if name})
+            if following is None:
+                return
+            if lookup and asked:
+                existing = await lookup.take(server, asked, answers.lookups)
+            batch, following = following, answers.ahead
+
+    async def _send(self, server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
+        """Write a batch, look up the one after it, and read the one after that, all at once."""
+        requests: dict[str, Call | Compute] = {}
+        if bulk.outcomes:
+            requests["bulk"] = bulk.call()
+        if reading is not None:
+            requests["ahead"] = reading
+        both = [*requests.values(), *lookups]
+        answers = await server.together(both, concurrency=len(both)) if both else []
+        named = dict(zip(requests, answers, strict=False))
+        return _Answers(**named, lookups=answers[len(requests) :])
+
+    async def _finish(
+        self, server: Port, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
+    ) -> tuple[list[Item], Exception | None]:
+        """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
+        failure = None
+        if bulk.outcomes:
+            try:
+                await bulk.finish(server, answer)
+            except Exception as error:
+                if not any(bulk.outcomes):
+                    raise
+                failure = error
+        outcomes = {item.position: outcome for item, outcome in zip(sent, bulk.outcomes, strict=True)}
+        items = [item.as_written(outcomes[item.position]) if item.position in outcomes else item for item in items]
+        if failure is not None:
+            return _known(items), failure
+        return await self.grouper.settle(server, items) if self.grouper else (list(items), None)
+
+
+def _known(items: Sequence[Item]) -> list[Item]:
+    """Return the items of a batch that can be reported although some outcomes are not known."""
+    unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
+    known = [item for item in items if not _is_sent(item)]
+    # Of a skipped document nobody knows whether the one it was skipped for is there.
+    known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
+    return [item for item in known if item.withheld is None]
+
+
+def _hindrance(reports: Sequence[Written]) -> Exception | None:
+    """Return the error that ends a run with a checkpoint, which may not count as done what can be written later."""
+    for each in reports:
+        if each.hindrance is not None:
+            return writes_refused(each.hindrance, each.index or "", each.reason or "")
+    return None
+
+
+def _is_sent(item: Item) -> bool:
+    return item.operation is not None and item.outcome is None and not item.is_skipped

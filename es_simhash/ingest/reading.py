@@ -1,0 +1,418 @@
+"""
+Reads the documents of an ingest, puts fingerprints in, and cuts them into batches; knows where they may be written.
+
+An index without fingerprint fields, such as one that a rollover made meanwhile, is refused: the server maps them
+as text there, and from then on no lookup through the alias works.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from os import PathLike
+from typing import Any, Literal, get_args
+
+from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
+from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
+from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
+from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
+from es_simhash.lookup.lookup_options import LookupRequest
+from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.faults import template_command
+from es_simhash.mapping.meta import IndexSettings, text_fields_of
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.rule import Grouping
+from es_simhash.passages.contained import check_contained
+from es_simhash.transport.feed import Feed, read_in_background, weigh
+from es_simhash.transport.raw_json import read_json
+from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
+from es_simhash.writes.targets import find_write_index, prepare_targets
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where an ingest writes: the indices behind the name, and the *settings* of the one written to."""
+
+    resolved: Resolved
+    settings: IndexSettings
+
+    def accepts(self, index: str) -> bool:
+        """Return whether a document may name *index* itself: one behind the name, with our fields."""
+        return self.resolved.assumed is not None or index in self.resolved.each
+
+
+async def find_write_target(server: Port, index: str) -> WriteTarget:
+    """
+    Return where a write to *index* goes, after fingerprint fields were added where they can be.
+    Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets.prepare_targets`; one more for
+    an alias over indices with different text fields. Raises also if a rollover would create an index without the
+    fields.
+    """
+    resolved = await resolve_index(server, index)
+    resolved = await prepare_targets(server, index, resolved)
+    settings = agree(resolved, server.context)
+    if not settings.text_fields and len(resolved.each) > 1:
+        own = resolved.each.get(await find_write_index(server, index, resolved.mappings))
+        settings = settings if own is None else replace(settings, text_fields=own.text_fields)
+    return WriteTarget(resolved, settings)
+
+
+async def check_indices(server: Port, index: str, resolved: Resolved, written: set[str]) -> Resolved:
+    """Return the indices behind *index* after a batch went to *written*; raise if one lacks the fields."""
+    if resolved.assumed is not None or written <= resolved.mappings.keys():
+        return resolved
+    now = await resolve_index(server, index)
+    faulty = {fault.index for fault in now.faults} | set(now.unmapped)
+    if wrong := sorted(written & faulty):
+        raise _unmapped(index, wrong, server.prefix)
+    return now
+
+
+def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
+    return MappingError(
+        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: {template_command(alias, prefix)} puts the "
+        "fields into its index template, or put_index_template in Python; then roll over, and index the documents of "
+        f"{names[0]!r} again",
+        problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
+        kinds=("template",) * len(names),
+    )
+
+
+IngestIdFrom = Literal["content"] | None
+OpType = Literal["index", "create"]
+
+# What our fields, the action line and the id add to a document in a request, roughly.
+OWN_CHARACTERS = 300
+# Names that only few documents have, and each line of a file of ours.
+_TELLING = frozenset({"action", "canonical", "format"})
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSizes:
+    """
+    Limits of a batch, and of the memory in flight.
+    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is refreshed, so
+    that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the texts of these
+    documents, where texts are compared.
+    """
+
+    characters: int = 4_000_000
+    in_flight: int = 100_000
+    in_flight_bytes: int = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """
+    How to ingest, checked.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        on_duplicate:
+            ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
+            the index has its id, because the old text would stay; costs a search for each batch with duplicates.
+            ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
+            document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
+            duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+        contained:
+            Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
+            document that is at least as long: of the index, of the same batch, or written before by this ingest.
+            With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
+            ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
+            ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
+        grouping:
+            ...
+        id_from:
+            ``"content"`` makes the id of a document that has none from its content, so that the same document
+            written again adds nothing; by default the id is random.
+        on_partial:
+            As for :func:`with_fingerprints`.
+        workers:
+            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
+        op_type:
+            ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
+            ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
+            it. By default a document replaces the one with its id.
+        max_delay:
+            Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
+            its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
+            iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
+            is read where the reports are read.
+        batch:
+            Most documents in one request, 1 to 10,000.
+        lookup:
+            ...
+        checkpoint:
+            File that records, after each batch, how many *documents* are dealt with. A later run with the same
+            file leaves them out: give it the same documents in the same order. A document without an id gets one
+            that is the same in each run, so that one that is sent again after a kill is not doubled.
+    """
+
+    text_field: str | Sequence[str] | None = None
+    on_duplicate: OnDuplicate | None = "tag"
+    contained: float | None = None
+    grouping: GroupingRequest = field(default_factory=GroupingRequest)
+    id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
+    on_partial: OnPartial = option("clear", partial(check_choice, choices=get_args(OnPartial)))
+    workers: int | None = option(None, Count())
+    op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
+    max_delay: float | None = option(None, partial(check_number, above=0, advice="seconds above 0, or None"))
+    batch: int = option(500, Count(1, LARGEST_BATCH))
+    lookup: LookupRequest = field(default_factory=LookupRequest)
+    checkpoint: str | PathLike[str] | None = option(None, check_output)
+    sizes: IngestSizes = IngestSizes()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check_fields("text_field", self.text_field, may_lack=True)
+        if self.on_duplicate is not None:
+            check_policy(self.on_duplicate)
+        if self.contained is not None:
+            object.__setattr__(self, "contained", check_contained(self.contained))
+            if self.on_duplicate not in ("tag", "skip"):
+                raise InvalidInputError(
+                    f"contained does not go with on_duplicate {shorten(self.on_duplicate)}: give 'tag' or 'skip', or "
+                    "leave contained out"
+                )
+        if self.on_duplicate is None and self.lookup.memory_file is not None:
+            raise InvalidInputError("memory_file is for an ingest that looks for duplicates: leave it out")
+
+    def purpose(self) -> dict[str, Any]:
+        """Return what decides the documents that are written, as plain JSON values."""
+        on_duplicate = "a function" if callable(self.on_duplicate) else self.on_duplicate
+        named = {"on_duplicate": on_duplicate, "contained": self.contained}
+        return named | {"op_type": self.op_type, "id_from": self.id_from}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedIngest:
+    """
+    What the steps of an ingest know, where documents are grouped.
+    *text_fields*: ``others`` are those of the new documents. *reader*: ``None`` where only distances count.
+    *is_updatable*: an update of a document of the index loses nothing.
+    """
+
+    context: Context
+    index: str
+    settings: IndexSettings
+    options: IngestOptions
+    decider: Decider
+    text_fields: TextFields
+    reader: ContentReader | None
+    is_updatable: bool
+
+    @property
+    def prefix(self) -> str:
+        return self.context.prefix
+
+    @property
+    def grouping(self) -> Grouping:
+        return self.decider.grouping
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """
+    Documents that go into one bulk request.
+    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents broke
+    off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not sent too late;
+    ``None`` if that does not matter.
+    """
+
+    items: Sequence[Item]
+    failure: Exception | None = None
+    is_last: bool = False
+    due: float | None = None
+
+
+class Source:
+    """A reader of documents that adds fingerprints and cuts batches; *index* is for those that name none."""
+
+    def __init__(
+        self,
+        index: str,
+        documents: Iterable[Any] | Feed[Any],
+        *,
+        target: WriteTarget,
+        options: IngestOptions,
+        prefix: str,
+        saved: IngestCheckpoint | None = None,
+    ) -> None:
+        self._index = index
+        self._target = target
+        settings = target.settings
+        self.text_fields = text_fields_of(settings, options.text_field)
+        self.reader: ContentReader | None = None
+        self._prefix = prefix
+        self._options = options
+        self._saved = saved
+        self._position = self._done = saved.position.line if saved else 0
+        self._problems: dict[int, str] = {}
+        self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
+        # When the documents came that were read from the queue and are in no batch yet, and until when to wait.
+        self._arrivals: deque[float] = deque()
+        self._due: float | None = None
+        if isinstance(documents, Feed) or options.max_delay is not None:
+            documents = self._read(documents)
+        elif self._done:
+            documents = islice(documents, self._done, None)
+        first = self._done
+        self._items: Any = fingerprint_actions(
+            documents,
+            text_field=self.text_fields,
+            scheme=settings.scheme,
+            prefix=prefix,
+            value=settings.value,
+            passages=settings.passages is not None,
+            on_partial=options.on_partial,
+            on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
+            workers=options.workers,
+            ahead=False,  # a batch is taken while another is written
+            batch=options.batch,
+            prepare=self._prepare,
+            hand_on=self._finished,
+        )
+
+    def take(self, due: float | None = None) -> Batch:
+        """
+        Return the next batch.
+        With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
+        first document came, whichever is earlier.
+        """
+        self._due = due
+        items: list[Item] = []
+        characters = 0
+        try:
+            for item in self._items:
+                if item is PAUSE:
+                    return self._batch(items)
+                items.append(item)
+                characters += item.weight
+                if len(items) >= self._options.batch or characters >= self._options.sizes.characters:
+                    return self._batch(items)
+        except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
+            return self._batch(items, error, is_last=True)
+        return self._batch(items, is_last=not items)
+
+    def _batch(self, items: list[Item], failure: Exception | None = None, *, is_last: bool = False) -> Batch:
+        due = None
+        if self._arrivals and items and self._options.max_delay is not None:
+            due = self._arrivals[0] + self._options.max_delay
+        for _ in range(min(len(items), len(self._arrivals))):
+            self._arrivals.popleft()
+        return Batch(items, failure, is_last, due)
+
+    def _read(self, documents: Iterable[Any] | Feed[Any]) -> Iterator[Any]:
+        """Yield the documents as they come, and a pause where none came in time."""
+        if isinstance(documents, Feed):
+            feed = documents
+        else:
+            feed = self._feed = read_in_background(documents, Feed(most=self._options.batch))
+        while (found := feed.take(self._wait_until())) is not None:
+            if not found:
+                yield PAUSE
+            for moment, document in found:
+                if self._done:
+                    self._done -= 1
+                    continue
+                self._arrivals.append(moment)
+                yield document
+
+    def _wait_until(self) -> float | None:
+        """Return the moment at which what was read must go on; ``None`` if nothing waits."""
+        if self._options.max_delay is None:
+            return None
+        moments = [each for each in (self._due,) if each is not None]
+        moments += [self._arrivals[0] + self._options.max_delay] if self._arrivals else []
+        return min(moments, default=None)
+
+    def close(self) -> None:
+        """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""
+        if self._feed is not None:
+            self._feed.close()
+        # A thread that was cut off while it read goes on to the end of its batch, and lets go then.
+        with suppress(ValueError):
+            self._items.close()
+
+    def _prepare(self, given: Any, rules: ActionRules) -> Item:
+        """Return what is read of one document; the item is made once its fingerprint is known."""
+        position = self._position
+        self._position += 1
+        try:
+            action = read_json(given) if isinstance(given, (str, bytes)) else given
+        except (ValueError, RecursionError) as error:
+            return self._refused(position, error)
+        if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
+            plain = {name: value for name, value in action.items() if name != self._prefix}
+            refuse_own_record(plain, f"document {position}")
+        try:
+            operation = self._as_asked(to_operation(action, self._index))
+            self._check_index(operation.header["_index"])
+        except InvalidInputError as error:
+            return self._refused(position, error)
+        item = Item(position, operation, weight=OWN_CHARACTERS + weigh(operation.body))
+        if operation.kind != "delete":
+            try:
+                if "_source" in action:
+                    operation.body = body_of(action)
+                item.part = prepare_body(operation.kind, operation.body, rules)
+                item.problem = item.part.problem
+                if item.part.upsert is not None and (created := upsert_of(operation)) is not None:
+                    item.upsert = Item(position, created, item.part.upsert.problem)
+            except (ValueError, RecursionError) as error:
+                item.problem = str(error)
+        return item
+
+    def _refused(self, position: int, error: Exception) -> Item:
+        outcome = Outcome(None, self._index, 400, Refusal(400, reason=str(error)))
+        return Item(position, None, outcome=outcome)
+
+    def _finished(self, item: Item) -> Item:
+        """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
+        operation = item.operation
+        if operation is None:
+            return item
+        if item.position in self._problems:
+            item.problem = self._problems.pop(item.position)
+        if self._options.id_from == "content" and operation.kind in ("index", "create"):
+            operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
+        if self._saved is not None and operation.kind in ("index", "create"):
+            operation.header = {"_id": self._saved.id_for(0, item.position + 1), **operation.header}
+        if item.upsert is not None:
+            item.upsert.operation = upsert_of(operation)  # with its fields
+        if self._options.on_duplicate is not None:
+            with_source = callable(self._options.on_duplicate)
+            for each in (item, item.upsert):
+                if each is not None and each.operation is not None:
+                    each.draft = make_draft(
+                        item.position, each.operation, self._prefix, with_source=with_source, reader=self.reader
+                    )
+        return item
+
+    def _as_asked(self, operation: Operation) -> Operation:
+        if self._options.op_type == "index" or operation.kind == "create":
+            return operation
+        if operation.kind != "index":
+            raise InvalidInputError(
+                f"_op_type {operation.kind} does not go with op_type 'create', which only creates documents: leave one "
+                "of them out"
+            )
+        operation.kind = "create"
+        return operation
+
+    def _check_index(self, name: str) -> None:
+        if name != self._index and not self._target.accepts(name):
+            raise InvalidInputError(
+                f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
+                f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
+            )

@@ -1,0 +1,331 @@
+"""
+Settles a batch after its bulk: some documents are decided again, and groups of replaced canonicals move.
+
+Decided again are: duplicates of a document not written (skipped ones are written, tagged ones change their
+group); documents near one that a refused write had hidden; documents that a server pipeline wrote under another
+id, under that id; updates that created their ``upsert``; documents left out or tagged because of a container of the
+batch that the index does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.groups.reconcile import untag
+from es_simhash.hashing import from_hex, hamming_distance
+from es_simhash.ingest.containers import ContainedLookup
+from es_simhash.ingest.existing import ExistingLookup
+from es_simhash.ingest.in_flight import Document
+from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
+from es_simhash.ingest.reading import GroupedIngest
+from es_simhash.lookup.content import compare_contents
+from es_simhash.mapping.fields import Fields, group_fields
+from es_simhash.mapping.port import Port
+from es_simhash.transport.answers import Gap, sentences
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import Key, document_key
+from es_simhash.transport.retry import now, refresh, retry
+from es_simhash.writes.bulk import MISSING, rewrite, send_bulk
+from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
+
+BATCH = 500
+PAGE = 1_000
+
+
+class Settlement:
+    """The settling of one batch; *items* is valid also when :meth:`run` was cut short by an exception."""
+
+    def __init__(
+        self, ingest: GroupedIngest, items: Sequence[Item], lookup: ExistingLookup, contained: ContainedLookup | None
+    ) -> None:
+        self.items = list(items)
+        self._contained = contained
+        self._seen: set[int] = set()
+        self._is_updatable = ingest.is_updatable
+        self._decider = ingest.decider
+        self._lookup = lookup
+        self._prefix = ingest.prefix
+
+    async def run(self, server: Port) -> None:
+        """Decide again until no document depends on one that was refused."""
+        await self._settle_refused(server)
+        if self._contained is not None:
+            self._contained.note_written(self.items)
+            before = list(self.items)
+            await self._settle_contained(server, self._contained)
+            await self._settle_refused(server)
+            pairs = zip(before, self.items, strict=True)
+            self._contained.note_written(now for then, now in pairs if now.outcome is not then.outcome)
+
+    async def _settle_contained(self, server: Port, contained: ContainedLookup) -> None:
+        """Write, or untag, the documents whose container of the same batch is not in the index."""
+        before = list(self.items)
+        unsure = [n for n, each in enumerate(before) if each.withheld is not None]
+        try:
+            self.items[:] = await contained.confirm(server, before)
+            unsure = [n for n in unsure if self.items[n].withheld is None]
+            if unsure:
+                await self._decide_again(server, unsure)
+        except Exception as error:
+            self._give_up(unsure, error)
+            raise
+        await self._untag(
+            server, [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
+        )
+
+    async def _untag(self, server: Port, places: Sequence[int], before: Sequence[Item]) -> None:
+        """Remove the tags of the documents at *places*, which were written with them."""
+        tags: dict[Key, str] = {}
+        keys: dict[Key, int] = {}
+        for n in places:
+            outcome, draft, container = before[n].outcome, before[n].draft, before[n].container
+            if outcome is not None and outcome.is_done and draft is not None and container is not None:
+                routing = None if draft.routing is None else str(draft.routing)
+                keys[key := Key(outcome.index or "", outcome.id or "", routing)] = n
+                tags[key] = container.id
+        if not tags:
+            return
+        outcomes = await untag(server, tags, self._prefix) if self._is_updatable else {}
+        for key, n in keys.items():
+            outcome = outcomes.get(key)
+            if not self._is_updatable or (outcome is not None and not outcome.is_done):
+                reason = "the document that contains it was not written, and its tag could not be removed"
+                self.items[n] = replace(self.items[n], problem=f"{reason}: run reconcile")
+
+    async def _settle_refused(self, server: Port) -> None:
+        while lost := [
+            n for n, each in enumerate(self.items) if (each.is_refused or each.is_misjudged) and n not in self._seen
+        ]:
+            self._seen.update(lost)
+            followers = self._withdraw(lost)
+            try:
+                if followers:
+                    await self._decide_again(server, followers)
+            except Exception as error:
+                self._give_up(followers, error)
+                raise
+
+    def _withdraw(self, lost: Sequence[int]) -> list[int]:
+        """Take *lost* documents, and all that depend on them, out of memory; return places to decide again."""
+        drafts = [item.draft for n in lost if (item := self.items[n]).draft is not None]
+        positions, ids = {draft.position for draft in drafts if draft}, {draft.id for draft in drafts if draft}
+        followers: list[int] = []
+        for n, item in enumerate(self.items):
+            if item.draft is None or item.is_refused:
+                continue
+            is_follower = n in lost and item.is_misjudged
+            if item.decision is not None:
+                group = item.decision.group
+                is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
+                is_near_hidden = not positions.isdisjoint(item.decision.blockers)
+                is_follower |= is_misnamed or is_near_hidden or item.leader_position in positions
+            if is_follower and (not self._is_overtaken(n) or (item.is_renamed and n in lost)):
+                followers.append(n)
+                # It may be no canonical any more, or replace another one: those after it depend on that.
+                positions.add(item.draft.position)
+                ids.add(item.draft.id)
+        for n in (*lost, *followers):
+            self._decider.in_flight.withdraw(self.items[n].position)
+        return followers
+
+    def _is_overtaken(self, place: int) -> bool:
+        """Return whether a document was written again later in the batch: its older text counts no more."""
+        item = self.items[place]
+        if item.operation is None:
+            return False
+        id_ = item.operation.header.get("_id")
+        later = (each for each in self.items[place + 1 :] if each.operation and each.outcome and each.outcome.is_done)
+        if item.outcome is not None:  # an update that leaves the text alone does not change what is near
+            later = (each for each in later if each.draft is not None)
+        return any(each.operation.header.get("_id") == id_ for each in later if each.operation)
+
+    def _give_up(self, followers: Sequence[int], error: Exception) -> None:
+        """Say in the reports what is wrong with documents that could not be decided again."""
+        reason = (
+            f"a document that it was compared with was refused, and it could not be decided again "
+            f"({type(error).__name__})"
+        )
+        for n in followers:
+            item = self.items[n]
+            if item.outcome is None:
+                self.items[n] = replace(
+                    item, decision=None, outcome=Outcome(None, None, UNDECIDED, Refusal(UNDECIDED, reason=reason))
+                )
+            else:
+                self.items[n] = replace(item, problem=f"{reason}: run reconcile")
+
+    async def _decide_again(self, server: Port, places: Sequence[int]) -> None:
+        at = await server.compute(now)
+        written = {n for n in places if self.items[n].outcome is not None}
+        again = [_must_stay(self.items[n]) for n in places]
+        existing = await self._lookup.look_up(server, again)
+        # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
+        existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
+        decide_items(self._decider, again, existing, self._prefix, at)
+        operations = {
+            n: self._operation(item, is_created=self.items[n].decision is None)
+            for n, item in zip(places, again, strict=True)
+            if n not in written or not _is_same(self.items[n], item, self._prefix)
+        }
+        sending = {n: operation for n, operation in operations.items() if operation is not None}
+        outcomes = await send_bulk(server, list(sending.values()))
+        by_place = dict(zip(sending, outcomes, strict=True))
+        for n, item in zip(places, again, strict=True):
+            is_stale = n in written and n in operations
+            self.items[n] = _with_outcome(item, by_place.get(n), was_written=is_stale)
+
+    def _operation(self, item: Item, *, is_created: bool) -> Operation | None:
+        """
+        Return the operation for a document that was decided again.
+        An ``upsert`` that *is_created* is written whole, because in an update the server rewrites its numbers.
+        """
+        draft, decision, written = item.draft, item.decision, item.outcome
+        if draft is None or decision is None or decision.verdict == "skip":
+            return None
+        if written is None:
+            return item.operation
+        if not self._is_updatable:
+            return None
+        header = {"_index": written.index, "_id": written.id}
+        if draft.routing is not None:
+            header["routing"] = draft.routing
+        # Updates of the same batch that leave its text alone changed it too.
+        others = [each.outcome for each in self.items if each.draft is None and each.outcome is not None]
+        same = [each.version for each in others if (each.index, each.id) == (written.index, written.id)]
+        if version := max((each for each in (written.version, *same) if each is not None), default=None):
+            header["if_seq_no"], header["if_primary_term"] = version  # type: ignore[assignment]
+        if is_created and item.operation is not None and version == written.version and not item.is_renamed:
+            pipeline = {key: value for key, value in item.operation.header.items() if key == "pipeline"}
+            whole = Operation("index", {**header, **pipeline}, item.operation.body)
+            return put_decision(whole, draft, decision, prefix=self._prefix)
+        return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix))
+
+
+def _is_same(before: Item, after: Item, prefix: str) -> bool:
+    """Return whether a document that is decided again keeps the group fields that it was written with."""
+    bodies = [
+        regroup_body(each.draft, replace(each.decision, at=0), prefix=prefix)
+        for each in (before, after)
+        if each.draft is not None and each.decision is not None
+    ]
+    return len(bodies) == 2 and bodies[0] == bodies[1]
+
+
+def _must_stay(item: Item) -> Item:
+    """Return a copy of *item* to decide again: one that is written already has its id, and cannot be skipped."""
+    draft, outcome = item.draft, item.outcome
+    if draft is None:
+        return replace(item)
+    id_ = draft.id if outcome is None else outcome.id or draft.id
+    return replace(item, draft=replace(draft, id=id_, must_write=draft.must_write or outcome is not None))
+
+
+def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> Item:
+    if outcome is None and was_written:
+        return replace(item, problem="its group is out of date: its index keeps only a part of each _source")
+    if outcome is None:
+        return item
+    if was_written and not outcome.is_done:
+        # What was written before stays written, should its new tags be refused: reconcile finds it.
+        return replace(item, problem=f"its group is out of date ({outcome.error}): run reconcile")
+    return replace(item, outcome=outcome)
+
+
+async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> list[Item]:
+    """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
+    successors = _successors(items)
+    if not successors:
+        return list(items)
+    prefix, grouping, reader = ingest.prefix, ingest.grouping, ingest.reader
+    places, gaps = await _find_members(server, ingest.index, items, successors, prefix)
+    failed: dict[int | None, str] = {}  # by position of the document that took over
+    taken: dict[Key, Document] = {}
+
+    def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        own = found.get("_source", {}).get(prefix) or {}
+        successor = _follow(successors, own.get("group") or place.id)
+        if successor is None or successor.fingerprint is None or not own.get("fingerprint"):
+            return None
+        distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
+        if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):
+            return None
+        if grouping.rule == "star":
+            content = None if reader is None else reader.read(found["_source"])
+            comparison = compare_contents(successor.content, content, grouping)
+            if comparison.unread is not None:
+                failed[successor.position] = f"{place.id}: {comparison.unread}"
+            if not comparison.are_neighbours:
+                return None
+        taken[place] = successor
+        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at"))
+        if fields["at"] is None:
+            del fields["at"]  # a moment of now would be later than that of the document that replaced it
+        return "update", {"doc": {prefix: fields}}
+
+    for begin in range(0, len(places), BATCH):
+        part = places[begin : begin + BATCH]
+        outcomes = await rewrite(server, part, change, source=[prefix, *(reader.fields if reader else ())])
+        for place, outcome in zip(part, outcomes, strict=True):
+            if reason := _reason(place, outcome):
+                drafts = [taken[place]] if place in taken else successors.values()
+                failed |= {draft.position: reason for draft in drafts}
+    if gaps:
+        failed |= {draft.position: "; ".join(sentences(gaps)) for draft in successors.values()}
+    return [_with_problem(item, failed.get(item.position)) for item in items]
+
+
+def _successors(items: Sequence[Item]) -> dict[str, Document]:
+    """Return, by name of a replaced group, the document that took the place of its canonical."""
+    return {
+        old.id if old.is_member else old.group: item.draft
+        for item in items
+        if item.draft is not None and item.decision is not None and item.outcome is not None and item.outcome.is_done
+        for old in item.decision.replaced
+    }
+
+
+def _follow(successors: Mapping[str, Document], group: str) -> Document | None:
+    """Return the present name of *group*: a successor may have been replaced itself."""
+    successor = successors.get(group)
+    seen = {group}
+    while successor is not None and successor.id in successors and successor.id not in seen:
+        seen.add(successor.id)
+        successor = successors[successor.id]
+    return successor
+
+
+async def _find_members(
+    server: Port, index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
+) -> tuple[list[Key], list[Gap]]:
+    """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
+    fields = Fields(prefix)
+    places: dict[Key, None] = {}
+    for item in items:
+        outcome, draft, decision = item.outcome, item.draft, item.decision
+        if draft is None or decision is None or outcome is None or not outcome.is_done:
+            continue
+        if outcome.id and outcome.index and decision.group in successors:
+            places[Key(outcome.index, outcome.id, draft.routing)] = None
+    old = sorted(successors)
+    query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
+
+    def note(hits: Hits) -> None:
+        places.update(dict.fromkeys(map(document_key, hits)))
+
+    await refresh(server, index)
+    gaps = await retry(server, lambda: read_each(server, index, {"query": query, "_source": False}, note, page=PAGE))
+    return list(places), gaps
+
+
+def _reason(place: Key, outcome: Outcome | None) -> str | None:
+    if outcome is None or outcome.is_done or outcome.status == MISSING:
+        return None
+    return f"{place.id}: {outcome.error}"
+
+
+def _with_problem(item: Item, reason: str | None) -> Item:
+    if reason is None:
+        return item
+    return replace(item, problem=f"documents of the group it took over may not name it ({reason}): run reconcile")

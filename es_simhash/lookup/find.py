@@ -1,0 +1,392 @@
+"""Lookups by text, by fingerprint and by document: the order of requests for one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.arguments import check_name
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.lookup.fetch import ask_source, meant_hits
+from es_simhash.lookup.judge import Asked, Read, judge
+from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usable_limits
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
+from es_simhash.lookup.plan import PlanEstimate, explain_plan
+from es_simhash.lookup.rules import Asker, Rules, rules_for
+from es_simhash.lookup.search import Question, Subject, search, stream
+from es_simhash.mapping.context import IndexStats
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import Attempts, read_index_settings, read_settings_by_index
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import (
+    Index,
+    Key,
+    check_index,
+    document_key,
+    index_key,
+    status_of,
+)
+from es_simhash.transport.retry import search_texts
+
+
+async def find(
+    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> NearDups:
+    """
+    Return the near-duplicates of *text* by the rule, or those of *fingerprint* by bits alone, in *index*.
+    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
+    request for its mapping, and beyond distance 2 two for its size. One search more for every 500 texts that did not
+    come with the candidates.
+    """
+    check_index(index)
+    check_question(text, fingerprint)
+
+    asker: Asker = "fingerprint" if text is None else "text"
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            try:
+                settings = await attempts.settings()
+            except IncompleteSearchError as error:
+                return none_known(error, options)
+            rules = await read_rules(server, index, settings, options, asker)
+            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
+            if wanted is None:
+                return nothing_for(settings, rules)
+            return await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
+
+
+def none_known(error: IncompleteSearchError, options: LookupOptions) -> NearDups:
+    """Return the incomplete answer where no index is known; raise if the caller accepts none."""
+    return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
+
+
+async def read_rules(
+    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
+) -> Rules:
+    """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
+    each = await read_settings_by_index(server, index)
+    return rules_for(settings, each, options, asker)
+
+
+# Documents that are looked at first, for each that is wanted: most rules reject some of them.
+_AHEAD, _FEWEST, _MORE = 4, 100, 10
+
+
+async def _find_judged(
+    server: Port,
+    index: Index,
+    settings: IndexSettings,
+    options: LookupOptions,
+    rules: Rules,
+    fingerprint: int,
+    asked: Asked,
+    leave: Collection[Key] = (),
+) -> NearDups:
+    """Return what the *rules* accept near *fingerprint*, without the documents to *leave*."""
+    size = options.size
+    read = None if rules.is_by_distance_alone else Read(rules)
+    # Copies without number are not read for a few: the nearest first, and more of them while too few are accepted.
+    most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
+    while True:
+        searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
+        subject = replace(await read_subject(server, index, settings, searched), read=read)
+        found = await search(server, Question(subject, fingerprint))
+        is_all = most is None or len(found) < most + len(leave)
+        others = replace(found, items=tuple(each for each in found if each.key not in leave))
+        how: Any = {"rules": rules, "scheme": settings.scheme, "size": size, "read": read}
+        [answer] = await judge(server, index, [others], [asked], **how)
+        if read is not None and read.texts:
+            server.context.note_text(index, max(map(len, read.texts.values())))
+        if is_all or size is None or len(answer) >= size:
+            return answer
+        most = _MORE * (most or 0) if (most or 0) < _FEWEST * _MORE * _MORE else None
+
+
+def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
+    """Return the options of the search for candidates: as far as any of the *rules* reaches."""
+    plain: dict[str, Any] = {"verify": None, "preset": None, "per": None, "within": None}
+    return replace(options, max_distance=rules.used.max_distance, **plain)
+
+
+async def read_subject(
+    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
+) -> Subject:
+    """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
+    stats: IndexStats | None
+    if options.plan is not None:
+        stats = server.context.recall_stats(index) or IndexStats()
+    else:
+        stats = await index_stats(server, index, None if many else options.max_distance)
+    return Subject(server.context, index, settings, stats, options)
+
+
+def nothing_for(settings: IndexSettings, rules: Rules) -> NearDups:
+    """Return the answer for a text without features, which has no near-duplicates."""
+    return NearDups(scheme=settings.scheme, max_distance=rules.used.max_distance, rule=rules.used)
+
+
+def check_question(text: str | None, fingerprint: int | None) -> None:
+    """Raise an error unless exactly one of *text* and *fingerprint* is given and it can be used."""
+    if (text is None) == (fingerprint is None):
+        raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
+    if text is not None and not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+    if fingerprint is not None:
+        to_hex(fingerprint)
+
+
+def _fingerprint(text: str, settings: IndexSettings) -> int | None:
+    return compute_fingerprint(text, scheme=settings.scheme)
+
+
+async def scan(
+    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+) -> AsyncGenerator[Sequence[NearDup], None]:
+    """
+    Yield the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory; the
+    texts of a page are compared before.
+    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
+    are known only at the end.
+    """
+    check_index(index)
+    check_question(text, fingerprint)
+    if options.size is not None:
+        raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
+
+    asker: Asker = "fingerprint" if text is None else "text"
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            settings = await attempts.settings()
+            rules = await read_rules(server, index, settings, options, asker)
+            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
+            if wanted is None:
+                return
+            subject = await read_subject(server, index, settings, searching(options, rules))
+            how: Any = {"rules": rules, "scheme": settings.scheme}
+            async with aclosing(stream(server, Question(subject, wanted))) as parts:
+                async for found in parts:
+                    [answer] = await judge(server, index, [found], [Asked(rules, text)], **how)
+                    yield list(answer)
+            return
+
+
+async def explain(server: Port, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
+    """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
+    options = LookupOptions(max_distance=max_distance)
+    settings = await read_index_settings(server, check_index(index))
+    rules = await read_rules(server, index, settings, options, "text")
+    distance = rules.used.max_distance
+    stats = await index_stats(server, index, distance)
+    return explain_plan(distance, stats=stats, limits=usable_limits(server.context, index, settings))
+
+
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
+
+
+def check_id(id: str) -> None:
+    """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
+    check_name("id", id, wanted="the id of a document")
+
+
+async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
+    """
+    Return the near-duplicates of the document *id* of *index*, without the document itself.
+    If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
+    value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is raised if there is
+    no such document, it has no fingerprint, or the documents of that id have different ones.
+    Cost: one search for the document's fingerprint, then as :func:`find`.
+    """
+    check_index(index)
+    check_id(id)
+    routing, options = options.routing, replace(options, routing=None)
+
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            try:
+                settings = await attempts.settings()
+            except IncompleteSearchError as error:
+                return none_known(error, options)
+            rules = await read_rules(server, index, settings, options, "document")
+            itself, gaps = await _read_stored(server, index, id, routing, rules)
+            if not itself:
+                check_whole(gaps)
+            fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
+            asked = await _asked(server, rules, id, itself, index)
+            accepting = replace(options, on_incomplete="return")
+            how: Any = {"leave": set(map(document_key, itself))}
+            found = await _find_judged(server, index, settings, accepting, rules, fingerprint, asked, **how)
+            # A copy of the document that was not read may have another fingerprint.
+            reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+            answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
+            return check_complete(answer, options.on_incomplete)
+
+
+async def _asked(server: Port, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:
+    """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
+    text = None
+    if rules.source is not None:
+        named = NearDup(id, index_key(index), 0, 0, routing=itself[0].get("_routing"))
+        found = await server.compute(ask_source, rules.source, [named])
+        text = found.texts.get(named.key)
+    asked = [Asked(rules, text, hit) for hit in itself]
+    for rule in rules.all:
+        if len({each.content(rule).key for each in asked}) > 1:
+            raise InvalidInputError(
+                f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
+                "compares: name one index, or the document's routing"
+            )
+    return asked[0]
+
+
+async def read_fingerprint(server: Port, index: Index, id: str, routing: str | None = None) -> int:
+    """
+    Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
+    IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
+    fingerprint.
+    """
+    check_id(id)
+    if routing is not None:
+        check_name("routing", routing)
+    hits, gaps = await _read_stored(server, check_index(index), id, routing)
+    check_whole(gaps)
+    return _fingerprint_of(hits, id, index, Fields(server.prefix).fingerprint)
+
+
+async def _read_stored(
+    server: Port, index: Index, id: str, routing: str | None, rules: Rules | None = None
+) -> tuple[Hits, list[Gap]]:
+    """Return the documents of that id, with fingerprints and what *rules* compare, and why some may be missing."""
+    name = Fields(server.prefix).fingerprint
+    names = [name, *([] if rules is None else rules.docvalue_fields)]
+    body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
+    if rules is not None and rules.compares_texts and rules.source is None:
+        answer = await search_texts(server, index, body, rules.text_fields.all)
+        return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
+    body["_source"] = False
+    try:
+        answer = await server.search(index=index, body=body)
+    except Exception as error:
+        if not is_window_refused(error):
+            raise
+    else:
+        gaps = find_gaps(answer)
+        if not is_window_refused(gaps):
+            return meant_hits(answer["hits"]["hits"], routing), gaps
+    hits: list[Mapping[str, Any]] = []
+
+    gaps = await read_each(server, index, body, hits.extend, page=COPIES)
+    return meant_hits(hits, routing), gaps
+
+
+def no_document(id: str, index: Index) -> InvalidInputError:
+    return InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
+
+
+def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+    if not hits:
+        raise no_document(id, index)
+    values = {value for hit in hits for value in hit_fingerprints(hit, name)}
+    if not values:
+        raise InvalidInputError(
+            f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
+        )
+    if len(values) > 1:
+        where = ", ".join(sorted(map(_place_of, hits)))
+        raise InvalidInputError(
+            f"document {shorten(id)} differs between {where}: name one index, or the document's routing"
+        )
+    return from_hex(values.pop())
+
+
+def _place_of(hit: Mapping[str, Any]) -> str:
+    routing = hit.get("_routing")
+    return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"
+
+
+SAMPLE = 40
+# Up to this distance the plan for a large and skewed index costs little more in a small one.
+STATS_FROM_DISTANCE = 2
+
+
+async def index_stats(
+    server: Port, index: Index, max_distance: int | None = None, *, again: bool = False
+) -> IndexStats | None:
+    """
+    Return the size and skew of *index*, or ``None`` if a lookup does not need them.
+    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
+    size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
+    random fingerprints are assumed.
+    """
+    if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
+        return None
+    known = None if again else server.context.recall_stats(index)
+    if known is None:
+        try:
+            known = await _sample(server, index)
+        except Exception as error:
+            if status_of(error) is None:
+                raise
+            known = IndexStats()
+        server.context.learn_stats(index, known)
+    return known
+
+
+async def _sample(server: Port, index: Index) -> IndexStats:
+    fields = Fields(server.prefix)
+    body = {
+        "size": SAMPLE,
+        "query": {"exists": {"field": fields.fingerprint}},
+        "docvalue_fields": list(fields.blocks),
+        "_source": False,
+        "track_total_hits": True,
+    }
+    answer = await server.search(index=index, body=body)
+    hits = answer["hits"]["hits"]
+    documents = answer["hits"]["total"]["value"]
+    sampled = {
+        field: [hit["fields"][field][0] for hit in hits if field in hit.get("fields", ())] for field in fields.blocks
+    }
+    asked = {field: [sorted(set(terms)), *([each] for each in _repeated(terms))] for field, terms in sampled.items()}
+    lines: list[Any] = []
+    for field, parts in asked.items():
+        for part in parts:
+            lines += [{"index": index}, {"size": 0, "query": {"terms": {field: part}}, "track_total_hits": True}]
+    answers = iter((await server.msearch(body=lines))["responses"])
+    lengths = []
+    for field, terms in sampled.items():
+        own = [next(answers) for _ in asked[field]]
+        if terms and not any("error" in each for each in own):
+            together, *alone = (each["hits"]["total"]["value"] for each in own)
+            lengths.append(mean_length(terms, together, dict(zip(_repeated(terms), alone, strict=True))))
+    # A posting list has the document's own entry, or as many entries as chance would put there.
+    chance = max(documents / 2**BLOCK_BITS, 1.0)
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    return IndexStats(max(1, documents), max(1.0, mean / chance))
+
+
+def _repeated(terms: Sequence[str]) -> list[str]:
+    """Return the terms that several of the sampled documents have, each once."""
+    return [term for term, count in Counter(terms).items() if count > 1]
+
+
+def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
+    """
+    Return the mean length of the posting lists of *terms*, one term for each sampled document.
+    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is repeated
+    among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents out of 40 may
+    be that of a twentieth of the index, or of these two only.
+    """
+    rest = len(set(terms)) - len(alone)
+    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
+    return sum(alone.get(term, ordinary) for term in terms) / len(terms)

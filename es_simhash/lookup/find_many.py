@@ -1,0 +1,401 @@
+"""Many lookups: several in one search, and for each, in order, its answer or the exception that it failed with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import length_hint
+from typing import Any, TypeAlias, TypeVar
+
+from es_simhash.arguments import check_items
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
+from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
+from es_simhash.lookup.find import none_known, nothing_for, read_rules, read_subject, searching
+from es_simhash.lookup.from_memory import MemoryLookups
+from es_simhash.lookup.judge import Asked, judge
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
+from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
+from es_simhash.lookup.plan import estimate
+from es_simhash.lookup.rules import Asker, Rules
+from es_simhash.lookup.search import ASSUMED, Question, Subject, read_answer, search
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
+from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.pages import Hits
+from es_simhash.transport.protocol import Call, Index, check_index, status_of
+from es_simhash.transport.retry import Patience, is_passing
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSearch:
+    """One or more questions of the same subject, and therefore with the same plan, that share one search."""
+
+    questions: Sequence[Question]
+
+    @property
+    def page(self) -> int:
+        """Most hits of the search."""
+        largest = self.questions[0].subject.options.sizes.largest_page
+        return min(largest, sum(each.page for each in self.questions))
+
+    def body(self) -> dict[str, Any]:
+        first = self.questions[0]
+        if len(self.questions) == 1:
+            return first.body()
+        return first.shared_body(self.questions, page=self.page)
+
+    def share(self, answer: Any) -> list[Any]:
+        """
+        Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
+        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no readable
+        fingerprint. A search of one question returns the answer unchanged, also an exception.
+        """
+        if len(self.questions) == 1:
+            return [answer]
+        one_by_one = [None] * len(self.questions)
+        if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
+            return one_by_one
+        hits = answer["hits"]["hits"]
+        field = self.questions[0].field
+        if len(hits) >= self.page or not all(hit_fingerprints(hit, field) for hit in hits):
+            return one_by_one
+        try:
+            return [{**answer, "hits": {"hits": part}} for part in _hits_of_each(self.questions, hits)]
+        except ValueError:
+            return one_by_one
+
+
+def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield for each of *questions* those of *hits*, all of which have a fingerprint, that may be near it."""
+    found_by = by_fingerprint(hits, questions[0].field)
+    for each in questions:
+        wanted, most = each.fingerprint, each.max_distance
+        near = (value for value in found_by if (value ^ wanted).bit_count() <= most)
+        known = near if each.known is None else each.known
+        found = (hit for value in known for hit in found_by.get(value, ()))
+        yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
+
+
+def _shareable(question: Question) -> int:
+    """Return how many questions like this one are cheaper in one search than alone."""
+    sizes = question.subject.options.sizes
+    if question.known is not None:
+        return sizes.shared
+    if question.plan.is_scan:
+        return 1
+    passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
+    most = (
+        sizes.shared,
+        sizes.shared_terms // question.plan.terms,
+        question.limits.max_clauses // (2 * question.plan.clauses),
+        int(sizes.shared_passing / max(1.0, passing)),
+    )
+    return max(1, min(most))
+
+
+Outcome: TypeAlias = NearDups | Exception
+"""The answer of a lookup, or the exception that it failed with."""
+
+# A search that is refused for one of these would be refused again.
+_FINAL = (401, 403, 404)
+
+_TOO_LARGE = 413
+
+
+@dataclass(frozen=True, slots=True)
+class MultiSearch:
+    """Searches of questions, in order, that go out in one multi-search."""
+
+    searches: Sequence[SharedSearch]
+
+    @property
+    def questions(self) -> list[Question]:
+        return [question for each in self.searches for question in each.questions]
+
+    def call(self) -> Call:
+        subject = self.searches[0].questions[0].subject
+        header = {"index": subject.index, **subject.routing}
+        return Call("msearch", {"body": [line for each in self.searches for line in (header, each.body())]})
+
+
+def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
+    """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
+    searches: list[SharedSearch] = []
+    for _, group in groupby(questions, key=lambda each: each.known is None):
+        alike = list(group)
+        size = _shareable(alike[0])
+        searches += [SharedSearch(alike[start : start + size]) for start in range(0, len(alike), size)]
+    return MultiSearch(searches)
+
+
+async def ask_together(
+    server: Port, questions: Sequence[Question], *, patience: Patience | None = None
+) -> list[Outcome]:
+    """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
+    if not questions:
+        return []
+    batch = make_multi_search(questions)
+    return await take_answer(server, batch, await _send(server, batch), patience=patience)
+
+
+async def take_answer(
+    server: Port, batch: MultiSearch, answer: Any, *, patience: Patience | None = None
+) -> list[Outcome]:
+    """
+    Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
+    A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
+    the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
+    raised.
+    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It is
+    renewed when all answers are complete, so that a missing shard is not waited for in every batch.
+    """
+    patience = patience or Patience(attempts=1)
+    questions = batch.questions
+    outcomes = await _read_answers(server, questions, await _answers(server, batch, answer, patience))
+    while again := [number for number, outcome in enumerate(outcomes) if _may_improve(outcome)]:
+        if patience.is_spent:
+            return outcomes
+        await patience.wait(server)
+        repeated = make_multi_search([questions[number] for number in again])
+        answers = await _answers_of(server, repeated.searches, patience)
+        improved = await _read_answers(server, repeated.questions, answers)
+        for number, outcome in zip(again, improved, strict=True):
+            outcomes[number] = outcome
+    patience.renew()
+    return outcomes
+
+
+def _may_improve(outcome: Outcome) -> bool:
+    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
+
+
+async def _send(server: Port, batch: MultiSearch) -> Any:
+    """Return the answer to the call of *batch*, or the exception that it failed with."""
+    subject = batch.searches[0].questions[0].subject
+    try:
+        call, settings = batch.call(), subject.settings
+        return await send_confirmed(server, subject.index, call, settings=settings)
+    except Exception as error:  # noqa: BLE001 -- judged by _answers
+        return error
+
+
+async def _answers(server: Port, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
+    """Return for each question of *batch* the answer to its search, or the exception of the request."""
+    if isinstance(answer, Exception):
+        if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
+            raise answer
+        if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
+            await patience.wait(server)
+        if len(batch.searches) > 1:
+            half = len(batch.searches) // 2
+            return [
+                *await _answers_of(server, batch.searches[:half], patience),
+                *await _answers_of(server, batch.searches[half:], patience),
+            ]
+    answers = [answer] if isinstance(answer, Exception) else answer["responses"]
+    parts = [part for shared, each in zip(batch.searches, answers, strict=True) for part in shared.share(each)]
+    alone = [SharedSearch([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
+    rest = iter(await _answers_of(server, alone, patience))
+    return [next(rest) if part is None else part for part in parts]
+
+
+async def _answers_of(server: Port, searches: Sequence[SharedSearch], patience: Patience) -> list[Any]:
+    if not searches:
+        return []
+    batch = MultiSearch(searches)
+    return await _answers(server, batch, await _send(server, batch), patience)
+
+
+async def _read_answers(server: Port, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:
+    """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
+    outcomes: list[Outcome] = []
+    for question, answer in zip(questions, answers, strict=True):
+        try:
+            outcomes.append(await _read_one(server, question, answer))
+        except SettingsChanged:
+            raise  # no matter of one element
+        except Exception as error:  # noqa: BLE001 -- a failed element is a value
+            outcomes.append(error)
+    return outcomes
+
+
+async def _read_one(server: Port, question: Question, answer: Any) -> Outcome:
+    if isinstance(answer, Exception):
+        return answer
+    if "error" not in answer:
+        return await read_answer(server, question, answer)
+    if answer.get("status") in _FINAL:
+        return refusal(answer)
+    # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
+    question.adapt(answer["error"])
+    return await search(server, question)
+
+
+def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
+    """Return the error that says that the server refused one search of several."""
+    error, status = answer["error"], answer.get("status", 0)
+    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
+    said = f"the server refused {what} with status {status}: {cause}"
+    return SearchFailedError(said, status=status, error=error)
+
+
+_T = TypeVar("_T")
+
+
+async def find_many(
+    server: Port,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: LookupOptions,
+    request: LookupRequest | None = None,
+) -> list[Outcome]:
+    """
+    Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order. Cost: one multi-search
+    for every 100 lookups, or one lookup after another if each has hundreds of candidates; with fingerprints in memory,
+    one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
+    """
+    results: list[Outcome] = []
+    async with aclosing(stream_many(server, index, texts, fingerprints, options, request)) as parts:
+        async for part in parts:
+            results += part
+    return results
+
+
+async def stream_many(
+    server: Port,
+    index: Index,
+    texts: Iterable[str] | None,
+    fingerprints: Iterable[int | None] | None,
+    options: LookupOptions,
+    request: LookupRequest | None = None,
+) -> AsyncGenerator[Sequence[Outcome], None]:
+    """Yield what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
+    request = request or LookupRequest()
+    check_index(index)
+    if (texts is None) == (fingerprints is None):
+        raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
+    if texts is not None:
+        check_items("texts", texts, of="strings")
+    if fingerprints is not None:
+        check_items("fingerprints", fingerprints, of="ints")
+    if options.plan is not None and request.lookups == "memory":
+        raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
+    asker: Asker = "fingerprint" if texts is None else "text"
+    given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
+    try:
+        await read_index_settings(server, index)
+    except IncompleteSearchError as error:
+        yield [none_known(error, options) for _ in given]
+        return
+    memory = MemoryLookups(request, length_hint(given) or None)
+    sizes = options.sizes
+    try:
+        for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
+            attempts, answered = Attempts(server, index), list[Outcome]()
+            while not answered:
+                with attempts:
+                    settings = await attempts.settings()
+                    if texts is None:
+                        found = [_check_fingerprint(each) for each in part]
+                    else:
+                        found = await server.compute(_fingerprint_each, part, settings)
+                    rules = await read_rules(server, index, settings, options, asker)
+                    searched = searching(options, rules)
+                    if not rules.is_by_distance_alone:
+                        searched = replace(searched, size=None)  # the nearest need not be accepted
+                    subject = await read_subject(server, index, settings, searched, many=True)
+                    answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
+                    asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
+                    answers = await _judge_each(server, index, answers, asked, settings, options, rules)
+                    answered = _in_place(found, answers, nothing_for(settings, rules))
+            yield answered
+    finally:
+        await memory.close(server)
+
+
+def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:
+    outcomes = iter(answers)
+    return [next(outcomes) if isinstance(each, int) else nothing if each is None else each for each in found]
+
+
+def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, size())):
+        yield part
+
+
+async def _look_up(server: Port, subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups) -> list[Outcome]:
+    """Return the outcome of each lookup: from memory where that has it, else from the server."""
+    await memory.prepare(server, subject)
+    known = await memory.ask(server, subject, fingerprints)
+    asked = await _ask_server(server, [Question(subject, each) for each in fingerprints if each not in known])
+    rest = iter(asked)
+    return [known[each] if each in known else next(rest) for each in fingerprints]
+
+
+async def _ask_server(server: Port, questions: Sequence[Question]) -> list[Outcome]:
+    if not questions or not questions[0].reads_all_at_once:
+        return await ask_together(server, questions)
+    # One after another: the candidates of many lookups at once would fill the memory.
+    outcomes: list[Outcome] = []
+    for question in questions:
+        try:
+            outcomes.append(await search(server, question))
+        except Exception as error:
+            if status_of(error) is None and not isinstance(error, SimHashError):
+                raise  # a server that cannot be reached fails every element
+            outcomes.append(error)
+    return outcomes
+
+
+async def _judge_each(
+    server: Port,
+    index: Index,
+    answers: Sequence[Outcome],
+    texts: Sequence[Any],
+    settings: IndexSettings,
+    options: LookupOptions,
+    rules: Rules,
+) -> list[Outcome]:
+    """Judge the answers of a batch together; exceptions stay as they are."""
+    pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
+    found = [answer for answer, _ in pairs]
+    asked = [Asked(rules, text if isinstance(text, str) else None) for _, text in pairs]
+    judged = iter(await judge(server, index, found, asked, rules=rules, scheme=settings.scheme, size=options.size))
+    return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
+
+
+def _check_fingerprint(value: Any) -> int | Exception | None:
+    """Return a fingerprint as it is, or the exception if it cannot be used."""
+    try:
+        if value is not None:
+            to_hex(value)
+    except (TypeError, ValueError) as error:
+        return error
+    else:
+        return value  # type: ignore[no-any-return]
+
+
+def _fingerprint_or_error(text: str, settings: IndexSettings) -> int | Exception | None:
+    try:
+        return compute_fingerprint(text, scheme=settings.scheme)
+    except Exception as error:  # noqa: BLE001 -- the exception is the element's result
+        return error
+
+
+def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:
+    """Return the fingerprint of each text, or the ``TypeError`` for what is no text; the strings go in one batch."""
+    strings = [text for text in texts if isinstance(text, str)]
+    computed: Iterator[int | Exception | None]
+    try:
+        computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
+    except Exception:  # noqa: BLE001 -- one text must not take the others with it
+        computed = (_fingerprint_or_error(text, settings) for text in strings)
+    return [
+        next(computed) if isinstance(text, str) else WrongTypeError(f"text must be a string, not {type(text).__name__}")
+        for text in texts
+    ]

@@ -1,0 +1,240 @@
+"""
+Keeps of what a lookup found the documents that the rule of their index accepts.
+
+A near-duplicate whose text is not available is kept, without a similarity, and says why. The nearest that the rule
+rejects are noted. ``content`` compares two documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.errors import SchemeError
+from es_simhash.hashing import Scheme, fingerprints, get_scheme
+from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content, why_apart
+from es_simhash.lookup.fetch import FETCH, NoText, ask_source, fetch_hits
+from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
+from es_simhash.lookup.rules import Rules
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.rule import PairRule
+from es_simhash.texts.measures import PRESETS, Score, TextMeasure
+from es_simhash.transport.protocol import Index, Key, document_key
+
+# Texts beyond these characters are not tried with other presets.
+_TRIED = 20_000
+
+
+class Asked:
+    """What is looked up: a *text*, or the *hit* of a document of the index, as each rule compares it."""
+
+    def __init__(self, rules: Rules, text: str | None = None, hit: Mapping[str, Any] | None = None) -> None:
+        self._rules = rules
+        self._hit = hit
+        self._known: dict[PairRule, Content] = {}
+        self.text = text
+
+    def content(self, rule: PairRule) -> Content:
+        """Return what *rule* compares of it."""
+        if rule not in self._known:
+            content = Content(self.text)
+            if self._hit is not None:
+                content = read_content(self._hit, rule, self._rules.text_fields)
+                if self.text is not None:  # the caller knows the texts
+                    content = Content(self.text, per=content.per, moment=content.moment)
+                self.text = content.pending_text if self.text is None else self.text
+            self._known[rule] = content
+        return self._known[rule]
+
+
+@dataclass(slots=True)
+class Read:
+    """What documents are compared by, as far as it was read; *missing*: why it was not."""
+
+    rules: Rules
+    contents: dict[Key, Content] = field(default_factory=dict)
+    texts: dict[Key, str] = field(default_factory=dict)
+    missing: dict[Key, NoText] = field(default_factory=dict)
+
+    def add(self, hit: Mapping[str, Any]) -> None:
+        """Take the document of *hit*, which has its texts and the values of the rules."""
+        content = read_content(hit, self.rules.of(hit["_index"]), self.rules.text_fields)
+        self._put(document_key(hit), content, content.pending_text)
+
+    def _put(self, key: Key, content: Content, text: str | None) -> None:
+        self.contents[key] = content
+        if text is not None:
+            self.texts[key] = text
+
+    async def fetch(self, server: Port, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
+        """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
+        keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
+        by_source = self.rules.source is not None
+        hits: dict[Key, Mapping[str, Any]] = {}
+        fields = self.rules.text_fields.all if self.rules.compares_texts and not by_source else ()
+        values = self.rules.docvalue_fields
+        if keys and (fields or values):
+            take = (lambda hit: hits.update({document_key(hit): hit})) if by_source else self.add
+            gone = await fetch_hits(server, index, keys, take, text_fields=fields, docvalue_fields=values, page=page)
+            for key, gap in gone.items():
+                self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
+        if self.rules.source is not None:
+            every = {each.key: each for each in wanted if each.key in keys and each.key not in self.missing}
+            found = await server.compute(ask_source, self.rules.source, list(every.values()))
+            self.missing |= found.missing
+            for key, text in found.texts.items():
+                own = replace(self.rules.of(key.index), similarity=None)
+                values_of = read_content(hits.get(key, {}), own, self.rules.text_fields)
+                self._put(key, Content(text, per=values_of.per, moment=values_of.moment), text)
+
+
+@dataclass(slots=True)
+class _Case:
+    """An answer that is judged: what of it is *left*, nearest first, and what became of the rest."""
+
+    answer: NearDups
+    asked: Asked
+    left: list[NearDup]
+    kept: list[NearDup] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def may_note(self, each: NearDup) -> bool:
+        """Return whether *each* is among the nearest that were rejected."""
+        return len(self.rejected) < REJECTED or each.order < self.rejected[-1].near_dup.order
+
+    def note(self, rejected: Rejected) -> None:
+        self.rejected = sorted([*self.rejected, rejected], key=lambda each: each.near_dup.order)[:REJECTED]
+
+    def result(self, rules: Rules, size: int | None) -> NearDups:
+        # The nearest are kept; what could not be compared comes last.
+        kept = self.kept if size is None else self.kept[:size]
+        ordered = sorted(kept, key=lambda each: (1.0 if each.similarity is None else -each.similarity, *each.order))
+        return replace(self.answer, items=tuple(ordered), rule=rules.used, rejected=tuple(self.rejected))
+
+
+async def judge(
+    server: Port,
+    index: Index,
+    found: Sequence[NearDups],
+    asked: Sequence[Asked],
+    *,
+    rules: Rules,
+    scheme: Scheme,
+    size: int | None = None,
+    read: Read | None = None,
+    page: int = FETCH,
+) -> list[NearDups]:
+    """
+    Return the answers *found*, one for each *asked*, with what the rules accept.
+    The nearest in bits are read first, until *size* of each answer are kept. Where texts were compared, the order is by
+    similarity, largest first. *read*: what was read before. Cost: one search for every *page* different documents.
+    """
+    cases = [_case(answer, each, rules) for answer, each in zip(found, asked, strict=True)]
+    if rules.is_by_distance_alone:
+        return [
+            replace(each.answer, items=tuple(each.left[:size]), rule=rules.used, rejected=tuple(each.rejected))
+            for each in cases
+        ]
+    read = read or Read(rules)
+    step = None if size is None else min(page, max(2 * size, 20))
+    while open_cases := [each for each in cases if each.left and (size is None or len(each.kept) < size)]:
+        parts = [(each, each.left[:step]) for each in open_cases]
+        for case, part in parts:
+            case.left = case.left[len(part) :]
+        wanted = {one.key: one for _, part in parts for one in part if not rules.of(one.index).is_by_distance_alone}
+        await read.fetch(server, index, list(wanted.values()), page=page)
+        await server.compute(_compare, parts, rules, read, scheme)
+        step = None if size is None else page
+    return [each.result(rules, size) for each in cases]
+
+
+def _case(answer: NearDups, asked: Asked, rules: Rules) -> _Case:
+    """Return the case of *answer* with what is within the distance of the rule of its own index."""
+    case = _Case(answer, asked, [])
+    for each in sorted(answer.items, key=lambda one: one.order):
+        rule = rules.of(each.index)
+        if each.distance <= rule.max_distance:
+            case.left.append(each)
+        elif case.may_note(each):
+            case.note(Rejected(each, "distance", rule))
+    return case
+
+
+def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, read: Read, scheme: Scheme) -> None:
+    """Put each document of *parts* with what its case keeps or rejects."""
+    by_measure: dict[TextMeasure, list[Content]] = {}
+    for case, part in parts:
+        for rule in {rules.of(each.index) for each in part}:
+            by_measure.setdefault(rule.measure, []).append(case.asked.content(rule))
+        for each in part:
+            if each.key in read.contents:
+                by_measure.setdefault(rules.of(each.index).measure, []).append(read.contents[each.key])
+    for measure, contents in by_measure.items():
+        prepare_together(contents, measure)
+    doubted = [(case, each) for case, part in parts for each in part if not _is_settled(case, each, rules, read)]
+    present = _present([read.texts.get(each.key, "") for _, each in doubted], rules, scheme)
+    for number, (case, each) in enumerate(doubted):
+        if present is not None and present[number] != each.fingerprint:
+            case.kept.append(replace(each, unverified=str(NoText("changed"))))
+        elif case.may_note(each):
+            case.note(_rejected(case, each, rules.of(each.index), read, scheme))
+
+
+def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None] | None:
+    """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
+    try:
+        # Without the fingerprints of other fields, nothing says whether a text was changed.
+        return list(fingerprints(texts, scheme=scheme)) if rules.is_recorded_text else None
+    except SchemeError as error:
+        if not error.missing_file:
+            raise
+        return None  # a lookup by id needs no dictionary, and without it nothing says so either
+
+
+def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
+    """Keep *each*, or reject it for its values; return ``False`` if its text is not similar, and may have changed."""
+    rule = rules.of(each.index)
+    if rule.is_by_distance_alone:
+        case.kept.append(each)
+        return True
+    mine, other = case.asked.content(rule), read.contents.get(each.key)
+    if other is None:
+        case.kept.append(replace(each, unverified=str(read.missing[each.key])))
+        return True
+    found = compare_contents(mine, other, rule)
+    if found.are_neighbours:
+        score = found.similarity or Score(0.0)
+        kept = each if rule.similarity is None else replace(each, similarity=score.similarity)
+        case.kept.append(replace(kept, containment=score.containment, numbers=score.numbers))
+    elif found.unread is not None:
+        whose = "the document asked for: " if found.unread is mine.unread else ""
+        case.kept.append(replace(each, unverified=f"{whose}{found.unread}"))
+    elif found.because == "texts":
+        return False
+    elif case.may_note(each):
+        case.note(Rejected(each, found.because, rule))
+    return True
+
+
+def _rejected(case: _Case, each: NearDup, rule: PairRule, read: Read, scheme: Scheme) -> Rejected:
+    mine, other = case.asked.content(rule), read.contents[each.key]
+    because, share = why_apart(mine, other, rule)
+    text, its = case.asked.text, read.texts.get(each.key)
+    preset = None
+    if not case.kept and text is not None and its is not None and max(len(text), len(its)) <= _TRIED:
+        preset = _preset_for(each.distance, text, its, rule, scheme)
+    return Rejected(replace(each, similarity=share), because, rule, preset)
+
+
+def _preset_for(distance: int, first: str, second: str, rule: PairRule, scheme: Scheme) -> str | None:
+    """Return the first preset that accepts two texts of so many bits in place of *rule*; ``None`` if none does."""
+    for preset in PRESETS.values():
+        if distance <= preset.max_distance and scheme.has_features_of(get_scheme(preset.scheme)):
+            measure = preset.text_measure(rule.measure.numbers).after(scheme)
+            if (
+                measure.compare(*measure.prepare([first, second]), bound=preset.similarity).similarity
+                >= preset.similarity
+            ):
+                return preset.name
+    return None

@@ -1,0 +1,462 @@
+"""
+Which concrete indices a name stands for, with which settings, and whether these are still the settings.
+
+Another program may create the index again or move an alias. If all indices have the marker, searches insist
+on it. Else, and before a write, the mapping is read again and compared, unless that was done less than 25
+milliseconds ago. No lookup and no write is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from es_simhash.errors import (
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    NoIndexError,
+    SchemeMismatchError,
+    shorten,
+)
+from es_simhash.hashing import Scheme
+from es_simhash.mapping.context import Context, IndexFault, Resolved
+from es_simhash.mapping.faults import Fault, find_faults, mapping_error
+from es_simhash.mapping.meta import (
+    META_KEY,
+    IndexSettings,
+    PassageState,
+    is_marked,
+    is_marker_refused,
+    marker_name,
+    marker_sort,
+    read_settings,
+    recorded_prefixes,
+)
+from es_simhash.mapping.port import Port
+from es_simhash.transport.protocol import (
+    Call,
+    Index,
+    check_index,
+    error_text,
+    index_key,
+    local_names,
+    status_of,
+)
+from es_simhash.transport.retry import attempt, unless_refused
+from es_simhash.transport.server import Answer
+
+
+async def read_index_settings(server: Port, index: Index) -> IndexSettings:
+    """
+    Return the settings on which all indices behind *index* agree; lookups use these.
+    Costs one request (get mapping) unless the answer is remembered. Indices without the fields are left out; the others
+    must agree on the scheme. A caller that may not read mappings, or searches other clusters, passes the scheme, and it
+    is used unchecked. NoIndexError is raised if a pattern matches no index.
+    """
+    agreed, _ = await _read_settings(server, index)
+    return agreed
+
+
+async def read_settings_by_index(server: Port, index: Index) -> Mapping[str, IndexSettings]:
+    """
+    Return the settings of each concrete index behind *index* that has the fields; empty if no mapping may be read.
+    Costs and raises as :func:`read_index_settings`.
+    """
+    _, resolved = await _read_settings(server, index)
+    return resolved.each
+
+
+async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
+    known = server.context.recall(check_index(index))
+    if known is None:
+        resolved = await resolve_index(server, index)
+        known = agree(resolved, server.context), resolved
+        if _check_remote(server.context, index, known[0]):
+            known = known[0], replace(resolved, marker=None)
+        server.context.learn(index, *known)
+    return known
+
+
+def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bool:
+    """Return whether *index* names other clusters; raise if the caller names no scheme, or another one."""
+    local = local_names(index)
+    remote = [name for name in index_key(index).split(",") if name not in local]
+    if not remote:
+        return False
+    assumed = context.assumed_settings()
+    if assumed is None:
+        raise InvalidInputError(
+            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: name the scheme of "
+            f"its fingerprints (the other indices have {settings.scheme})"
+        )
+    if assumed.scheme != settings.scheme:
+        raise _mismatch(index_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
+    return True
+
+
+async def resolve_index(server: Port, index: Index) -> Resolved:
+    """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
+    local = local_names(index)
+    assumed = server.context.assumed_settings()
+    if not local:
+        if assumed is None:
+            raise InvalidInputError(
+                f"the mapping of {shorten(index_key(index))} is on another cluster and cannot be read: name the scheme"
+            )
+        return Resolved(assumed=assumed)
+    try:
+        answer = await server.get_mapping(index=",".join(local))
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        if assumed is None:
+            if status_of(error) == 403:
+                error.add_note("The mapping could not be read: name the scheme to search without reading it.")
+            raise
+        return Resolved(assumed=assumed)
+    if not answer:
+        raise no_index(index)
+    return judge_mappings(answer, server.context)
+
+
+def no_index(index: Index) -> NoIndexError:
+    """Return the error of a pattern that matches nothing; a server passes over closed indices."""
+    reason = f"no index matches {shorten(index_key(index))}, or only closed ones"
+    return NoIndexError(f"{reason}: check the name", reasons=(reason,))
+
+
+async def narrowed(server: Port, index: Index) -> list[str]:
+    """
+    Return the concrete indices of which *index* may show only a part, by alias filter or routing.
+    A search by the name of such an index sees more than is meant. Costs one request; empty if aliases may not be read.
+    """
+    names = [name for name in local_names(index) if not name.startswith("-")]
+
+    def is_named(name: str) -> bool:
+        return any(fnmatchcase(name, each) for each in names)
+
+    # OpenSearch finds no data stream here.
+    call = Call("get_alias", {"index": ",".join(local_names(index))})
+    answer = await unless_refused(server.send(call), 401, 403, 404)
+    found = []
+    for name, each in sorted((answer or {}).items()):
+        used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
+        if used and not is_named(name) and all("filter" in own or "search_routing" in own for own in used):
+            found.append(name)
+    return found
+
+
+def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
+    """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
+    mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
+    each: dict[str, IndexSettings] = {}
+    faults: list[IndexFault] = []
+    for name, mapping in mappings.items():
+        settings = read_settings(mapping, prefix=context.prefix)
+        has_prefix = context.prefix in (mapping.get("properties") or {})
+        found = find_faults(mapping, prefix=context.prefix) if settings or has_prefix else []
+        # With this name the user has something else: no document there can have a fingerprint that a search finds.
+        if (settings is None and not has_prefix) or (found and found[0].kind == "own_field"):
+            continue
+        if found:
+            faults += [IndexFault(name, fault) for fault in found]
+        elif (known := settings or context.assumed_settings()) is not None:
+            # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
+            wanted = context.wanted if isinstance(context.wanted, Scheme) else None
+            each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
+        else:
+            faults.append(IndexFault(name, Fault("no_scheme")))
+    return Resolved(mappings, each, tuple(faults), marker=_common_marker(mappings, each, context.prefix))
+
+
+def _common_marker(
+    mappings: Mapping[str, Mapping[str, Any]], each: Mapping[str, IndexSettings], prefix: str
+) -> str | None:
+    """Return the full name of the one marker of all indices with *mappings*; ``None`` if there is none."""
+    markers = {
+        marker_name(each[name]) if name in each and is_marked(mapping, each[name], prefix=prefix) else None
+        for name, mapping in mappings.items()
+    }
+    name = markers.pop() if len(markers) == 1 else None
+    return None if name is None else f"{prefix}.{name}"
+
+
+def agree(resolved: Resolved, context: Context) -> IndexSettings:
+    """Return the settings on which *resolved* and the caller agree; no text fields if they differ."""
+    if resolved.assumed is not None:
+        return resolved.assumed
+    if resolved.faults:
+        worst, *others = resolved.faults
+        more = f" (and {len(others)} more)" if others else ""
+        raise MappingError(
+            f"{worst}{more}: {worst.fault.advice}",
+            problems=tuple(map(str, resolved.faults)),
+            kinds=tuple(each.fault.kind for each in resolved.faults),
+        )
+    if not resolved.each:
+        raise _no_fields(resolved.mappings, context.prefix)
+    first, settings = next(iter(resolved.each.items()))
+    for name, each in resolved.each.items():
+        if each.scheme != settings.scheme:
+            raise _mismatch(name, each.scheme, f"index {first!r}", settings.scheme)
+        if not context.accepts(each.scheme):
+            raise _mismatch(name, each.scheme, "this client", context.wanted)
+    every = list(resolved.each.values())
+    text_fields = {each.text_fields for each in every if each.text_fields}
+    return replace(
+        settings,
+        text_fields=text_fields.pop() if len(text_fields) == 1 else (),
+        # The largest default finds what any of them promises.
+        max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
+        # A script fails on a shard whose index does not map the copy it reads.
+        value=all(each.value for each in every),
+        is_assumed=any(each.is_assumed for each in every),
+        passages=_agree_on_passages(every),
+    )
+
+
+def _no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
+    """Return the error of indices that all lack our fields; where one has a field of the user's own, it says so."""
+    found = {name: find_faults(each, prefix=prefix) for name, each in mappings.items()}
+    for name, faults in found.items():
+        if faults and faults[0].kind == "own_field":
+            return mapping_error(name, faults)
+    known = sorted({each for mapping in mappings.values() for each in recorded_prefixes(mapping)})
+    fault = Fault("no_fields", prefix, wanted=",".join(known))
+    return MappingError(
+        f"index {shorten(next(iter(mappings)))} has no {prefix!r} fields: {fault.advice}",
+        problems=(str(fault),),
+        kinds=(fault.kind,),
+    )
+
+
+def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
+    """Return the state of all indices together; where only some have passages, they are not complete."""
+    states = {each.passages for each in every}
+    if states == {None}:
+        return None
+    return "complete" if states == {"complete"} else "partial"
+
+
+def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:
+    return SchemeMismatchError(
+        f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
+        "compared; leave scheme out to adopt the index's own, or search the other prefix",
+        index_scheme=str(scheme),
+        client_scheme=str(other),
+    )
+
+
+_T = TypeVar("_T")
+
+# Deleting an index, creating it again and filling it took a server on two idle cores 80 ms or more.
+TRUSTED_SECONDS = 0.025
+# An answer that came so long after the settings were confirmed is used only when they are confirmed again.
+SLOW_SECONDS = 0.1
+# A lookup starts again when settings have changed; an index that changes more often than this is an error.
+ATTEMPTS = 5
+
+
+class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
+    """An index is not the one whose settings were read before."""
+
+
+class Attempts:
+    """
+    Work that begins anew where the settings of *index* turn out to have changed: ``while True:``, ``with attempts:``.
+    It returns, or breaks, at its end; the first line within reads the :meth:`settings`.
+    """
+
+    def __init__(self, server: Port, index: Index) -> None:
+        self._server = server
+        self._index = index
+        self._left = ATTEMPTS
+        self._settings: IndexSettings | None = None
+
+    async def settings(self) -> IndexSettings:
+        self._settings = await read_index_settings(self._server, self._index)
+        return self._settings
+
+    def __enter__(self) -> None:
+        self._left -= 1
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, SettingsChanged):
+            return False
+        if self._settings is not None:
+            self._server.context.unlearn(self._index, self._settings)
+        if not self._left:
+            raise _always_changing(self._index) from None
+        return True
+
+
+async def while_unchanged(server: Port, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]) -> _T:
+    """Return what *work* returns; repeat it if settings other than the scheme changed or were unreadable."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await work()
+        except SettingsChanged:
+            await check_unchanged(server, index, settings)
+    raise _always_changing(index)
+
+
+def _always_changing(index: Index) -> IncompleteSearchError:
+    reason = f"the settings of {shorten(index)} changed during the lookup, {ATTEMPTS} times"
+    return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
+
+
+async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
+    """
+    Return the answer to *call*, a search or multi-search of *index*; raise SettingsChanged if *settings* have changed.
+    Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
+    """
+    resolved = _known(server.context, index, settings)
+    if resolved is None or resolved.marker is None:
+        return await _send_beside(server, index, call, settings=settings)
+    asked = server.context.clock()
+    try:
+        answer = await server.send(_marked(call, resolved.marker))
+        refusal = _refusal(answer)
+    except Exception as error:
+        refusal = error_text(error)
+        if not is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
+            raise
+    if is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
+        await confirm(server, index, settings=settings, after_seconds=0.0)
+        # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
+        server.context.distrust_marker(index, resolved)
+        return await _send_beside(server, index, call, settings=settings)
+    if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
+        # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
+        await confirm(server, index, settings=settings)
+    elif not refusal:
+        server.context.confirm(index, resolved, at=asked)
+    return answer
+
+
+def _marked(call: Call, marker: str) -> Call:
+    body, order = call.arguments["body"], {"sort": marker_sort(marker)}
+    if call.api == "search":
+        body = {**body, **order}
+    else:  # headers and bodies take turns
+        body = [{**line, **order} if number % 2 else line for number, line in enumerate(body)]
+    return replace(call, arguments={**call.arguments, "body": body})
+
+
+def _refusal(answer: Mapping[str, Any]) -> str:
+    """Return what the server says of the searches or shards that failed in *answer*; empty if none did."""
+    words = []
+    for each in answer.get("responses", [answer]):
+        shards = each.get("_shards") or {}
+        if "error" in each or shards.get("failed"):
+            words.append(str(each.get("error") or shards))
+    return " ".join(words)
+
+
+async def _send_beside(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
+    """Return the answer to *call*; read the mapping at the same time if that is due."""
+    question, asked = _question(server.context, index, settings, TRUSTED_SECONDS), server.context.clock()
+    if question is None:
+        answer = await server.send(call)
+    else:
+        answer, mappings = await server.together([call, question], concurrency=2)
+        _judge(server.context, index, mappings, settings=settings, asked=asked)
+        if isinstance(answer, BaseException):
+            raise answer
+    if server.context.seconds_since_confirmed(index) >= SLOW_SECONDS:
+        # The client may have sent the search again, long after the mapping was read.
+        await confirm(server, index, settings=settings)
+    return answer
+
+
+async def confirm(
+    server: Port, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
+) -> None:
+    """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
+    question, asked = _question(server.context, index, settings, after_seconds), server.context.clock()
+    if question is not None:
+        _judge(server.context, index, await attempt(server.send(question)), settings=settings, asked=asked)
+
+
+def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[[], Awaitable[None]]:
+    """
+    Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
+    The view must be opened after this call; what it shows stays as it was then.
+    """
+    started = [server.context.clock()]
+
+    async def confirm_once() -> None:
+        if started:
+            since = server.context.clock() - started[0]
+            await confirm(server, index, settings=settings, after_seconds=since)
+            started.clear()
+
+    return confirm_once
+
+
+async def check_unchanged(server: Port, index: Index, settings: IndexSettings) -> None:
+    """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
+    if server.context.recall(index) is None:
+        fresh = await read_index_settings(server, index)
+    else:
+        fresh = await read_present_settings(server, index)
+    if fresh.scheme != settings.scheme:
+        raise SchemeMismatchError(
+            f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
+            f"{settings.scheme} were written: start again",
+            index_scheme=str(fresh.scheme),
+            client_scheme=str(settings.scheme),
+        )
+
+
+async def read_present_settings(server: Port, index: Index) -> IndexSettings:
+    """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            settings = await attempts.settings()
+            await confirm(server, index, settings=settings)
+            return settings
+
+
+def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
+    """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
+    known = context.recall_any(index)
+    if known is None and context.seconds_since_confirmed(index) < math.inf:
+        raise SettingsChanged  # another thread has found that they changed
+    if known is None or known[1].assumed is not None:
+        return None
+    if known[0].scheme != settings.scheme:  # another thread has learned others
+        raise SettingsChanged
+    return known[1]
+
+
+def _question(context: Context, index: Index, settings: IndexSettings, after_seconds: float) -> Call | None:
+    """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
+    if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
+        return None
+    settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
+    parts = (f"*.mappings.{each}" for each in settings_and_fields)
+    return Call("get_mapping", {"index": ",".join(local_names(index)), "filter_path": ",".join(parts)})
+
+
+def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:
+    known = context.recall_any(index)
+    if known is None or known[0].scheme != settings.scheme:
+        raise SettingsChanged
+    if isinstance(mappings, BaseException):
+        context.unlearn(index, known[0])
+        raise SettingsChanged from mappings
+    if not context.is_confirmed_by(index, known[1], mappings) and _differs(known[1], judge_mappings(mappings, context)):
+        context.unlearn(index, known[0])
+        raise SettingsChanged
+    context.confirm(index, known[1], at=asked, answer=mappings)
+
+
+def _differs(before: Resolved, now: Resolved) -> bool:
+    has_lost_marker = before.marker is not None and now.marker != before.marker
+    return has_lost_marker or now.each != before.each or now.faults != before.faults

@@ -1,0 +1,222 @@
+"""
+How far the operations of each shard were read, and searches of primaries where replicas may lag behind.
+
+A server numbers the operations of a shard (``_seq_no``), but they do not become visible in that order: a
+search may show 105 while 104 is still being indexed. Two numbers make certain what a search shows: the global
+checkpoint, up to which every copy in sync has every operation, also after a failover, and the largest number
+given. If a later search shows an operation beyond that largest number, then what it searches was opened after
+both were read, and it shows everything up to the checkpoint. So does a search after a refresh that began
+after they were read.
+
+With segment replication (OpenSearch) a refresh makes writes visible on primaries first: :func:`reading_primaries`
+returns the port of an operation that must see what was just written. Which documents it reads is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from es_simhash.mapping.port import Port
+from es_simhash.transport.protocol import Call, Compute, Index, check_index, local_names
+from es_simhash.transport.retry import retry, unless_refused
+from es_simhash.transport.server import Answer
+
+NOTHING = -1
+
+# More positions than these are thinned out: then a checkpoint is only noticed a little later.
+MOST_POSITIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """
+    A shard of a concrete index; an index that is created again has another *uuid*.
+    *history*: another one where a primary was allocated from a stale or empty copy, after which the same numbers mean
+    other operations; empty if the server does not show it.
+    """
+
+    index: str
+    uuid: str
+    number: int
+    history: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """
+    Sequence numbers of a shard, as its primary gave them.
+    *checkpoint*: every copy in sync has all operations up to this one. *largest*: the largest number given to an
+    operation; -2 in a position that every later search has passed.
+    """
+
+    checkpoint: int
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Operations of a *shard* from *first* to *last*, inclusive; without *last*, all from *first* on."""
+
+    shard: Shard
+    first: int
+    last: int | None = None
+
+    def halves(self, largest: int) -> list[Range]:
+        """Return it as two ranges, where *largest* is about the last operation of one that has no end."""
+        end = max(largest, self.first + 1) if self.last is None else self.last
+        middle = (self.first + end) // 2
+        return [Range(self.shard, self.first, middle), Range(self.shard, middle + 1, self.last)]
+
+
+@dataclass(slots=True)
+class ShardReading:
+    """How far a shard was read: all operations up to *certain*, if a search can still show them."""
+
+    latest: Position
+    certain: int = NOTHING
+    _positions: list[Position] = field(default_factory=list)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be operations that were not read."""
+        return self.latest.largest > self.certain
+
+    def note(self, position: Position) -> None:
+        """Note a *position*; only what is searched after this counts for it."""
+        self.latest = position
+        if position.checkpoint > self.certain:
+            self._positions.append(position)
+            if len(self._positions) > MOST_POSITIONS:
+                del self._positions[1::2]
+
+    def note_refresh(self) -> None:
+        """Note a refresh that began after the last position was read and is done."""
+        self._positions = [Position(each.checkpoint, NOTHING - 1) for each in self._positions]
+
+    def advance(self, shown: int | None) -> None:
+        """
+        Note that a search has shown all operations beyond :attr:`certain`, the last of which was *shown*.
+        Give ``None`` for several searches, or for one that showed nothing.
+        """
+        last = NOTHING if shown is None else shown
+        passed = [each for each in self._positions if each.largest < last]
+        self._positions = [each for each in self._positions if each.largest >= last]
+        self.certain = max([self.certain, *(each.checkpoint for each in passed)])
+
+
+def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
+    """Return the position of each shard that has a primary, by the *answer* of index stats by shard."""
+    found = {}
+    for name, index in (answer.get("indices") or {}).items():
+        for number, copies in (index.get("shards") or {}).items():
+            copy = next((each for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
+            if copy is not None:
+                numbers, commit = copy["seq_no"], copy.get("commit") or {}
+                history = (commit.get("user_data") or {}).get("history_uuid") or ""
+                position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
+                found[Shard(name, index.get("uuid", ""), int(number), history)] = position
+    return found
+
+
+_PARTS = ("routing.primary", "seq_no", "commit.user_data.history_uuid")
+_STATS = ",".join(("_shards", "indices.*.uuid", *(f"indices.*.shards.*.{name}" for name in _PARTS)))
+
+
+class PositionsError(Exception):
+    """The positions of some shards are not available now: the server shows none, or a shard has no primary."""
+
+    def __init__(self, kind: Literal["statistics", "primary"]) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        if self.kind == "primary":
+            return "a shard has no primary"
+        return "the server does not show the sequence numbers of the shards"
+
+
+class Positions:
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._shards_of: dict[str, int] = {}  # by uuid
+
+    async def read(self, server: Port) -> dict[Shard, Position]:
+        """Return the position of every shard of every index; raise PositionsError if a shard has none."""
+        reading = partial(server.index_stats, index=self._index, metric="docs", level="shards", filter_path=_STATS)
+        answer = await retry(server, reading)
+        positions = read_positions(answer)
+        if (answer.get("_shards") or {}).get("failed") or not positions:
+            raise PositionsError("statistics")
+        await self._check(server, positions)
+        return positions
+
+    async def _check(self, server: Port, positions: Mapping[Shard, Position]) -> None:
+        """Raise an error unless *positions* has every shard of every index."""
+        numbers: dict[str, set[int]] = {}
+        for each in positions:
+            numbers.setdefault(each.uuid, set()).add(each.number)
+        if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
+            call = Call("get_settings", {"index": ",".join(sorted(new)), "name": "index.number_of_shards"})
+            answer = await retry(server, lambda: server.send(call))
+            for name in new.keys() & answer.keys():
+                self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
+        if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
+            raise PositionsError("primary")
+
+
+_SEARCHES = ("open_point_in_time", "search")
+_PRIMARY = "_primary"
+
+
+class ReadingPrimaries(Port):
+    """A port whose searches read primary shards; such ports may nest."""
+
+    async def send(self, call: Call) -> Answer:
+        return await self._inner.send(_prefer(call))
+
+    async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
+        asked = [_prefer(each) if isinstance(each, Call) else each for each in calls]
+        return await self._inner.together(asked, concurrency=concurrency)
+
+
+async def reading_primaries(server: Port, index: Index) -> Port:
+    """
+    Return a port whose searches see what was just written: they read primaries if replicas of *index* may lag behind.
+    Cost: one request, for the settings of the index.
+    """
+    return ReadingPrimaries(server, server.context) if await _may_lag(server, check_index(index)) else server
+
+
+async def _may_lag(server: Port, index: Index) -> bool:
+    """Return whether a refresh of *index* may not reach its replicas."""
+    names = local_names(index)
+    if not names:
+        return False
+    asked = retry(server, lambda: server.get_settings(index=",".join(names), name="index.replication.type"))
+    answer = await unless_refused(asked, 401, 403)
+    if answer is not None:
+        settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
+        return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
+    # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
+    # reads nothing that could lag.
+    searched = server.search(index=names, body={"size": 0}, preference=_PRIMARY)
+    return await unless_refused(searched, 400, 401, 403) is not None
+
+
+def _prefer(call: Call) -> Call:
+    if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
+        return replace(call, arguments=_preferring(call.arguments))
+    if call.api == "msearch":
+        lines = call.arguments["body"]
+        body = [line if n % 2 else _preferring(line) for n, line in enumerate(lines)]
+        return replace(call, arguments={**call.arguments, "body": body})
+    return call
+
+
+def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *arguments* of a search that reads primaries, of certain shards where they name some."""
+    wanted = (arguments.get("preference") or _PRIMARY).removesuffix(f"|{_PRIMARY}")
+    return {**arguments, "preference": _PRIMARY if wanted == _PRIMARY else f"{wanted}|{_PRIMARY}"}

@@ -1,0 +1,177 @@
+"""
+Lookups of passages, of a text, a document or many texts, or as a stream: the order of requests.
+
+:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from es_simhash.arguments import check_items
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
+from es_simhash.lookup.fetch import meant_hits
+from es_simhash.lookup.find import COPIES, check_id
+from es_simhash.mapping.fields import read_hit
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import Attempts, read_settings_by_index
+from es_simhash.passages.candidates import read_candidates, without_passages_query
+from es_simhash.passages.found import Overlap, Overlaps
+from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.protocol import Index, check_index, document_key, index_key
+from es_simhash.transport.retry import refresh, search_texts
+
+
+async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
+    """
+    Return the documents of *index* that share passages with *text*.
+    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if there
+    are more.
+    """
+    _check_text(text)
+    return await _look_up(server, index, options, lambda lookup: _with_text(server, lookup, text))
+
+
+async def find_of(server: Port, index: Index, id: str, options: PassageOptions) -> Overlaps:
+    """
+    Return the documents that share passages with the document *id* of *index*, without itself.
+    The routing value says which document is meant, and restricts nothing. If several documents of that *id* have
+    different texts, InvalidInputError is raised.
+    """
+    check_id(id)
+    everywhere = replace(options, routing=None)
+    return await _look_up(server, index, everywhere, lambda each: _with_document(server, each, id, options.routing))
+
+
+async def find_many(
+    server: Port, index: Index, texts: Iterable[str], options: PassageOptions
+) -> list[Overlaps | Exception]:
+    """Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup."""
+    check_index(index)
+    each = check_items("texts", texts, of="strings")
+    await read_settings_by_index(server, index)  # what is wrong with all lookups is no answer to one
+    found: list[Overlaps | Exception] = []
+    for text in each:
+        try:
+            found.append(await find(server, index, text, options))
+        except Exception as error:  # noqa: BLE001 -- stands in its place
+            found.append(error)
+    return found
+
+
+async def stream(
+    server: Port, index: Index, text: str, options: PassageOptions
+) -> AsyncGenerator[Sequence[Overlap], None]:
+    """
+    Yield all documents that share passages with *text*, as their pages are read, in no order.
+    IncompleteSearchError is raised after the last one if some may be missing.
+    """
+    _check_text(text)
+    check_index(index)
+
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            lookup = await _prepare(server, index, await attempts.settings(), options, is_stream=True)
+            lookup.text = text
+            async with aclosing(read_candidates(server, lookup)) as pages:
+                async for hits in pages:
+                    await server.compute(lookup.compare, hits)
+                    yield lookup.take_found()
+            lookup.result()
+            return
+
+
+async def _look_up(
+    server: Port, index: Index, options: PassageOptions, work: Callable[[Lookup], Awaitable[Overlaps]]
+) -> Overlaps:
+    check_index(index)
+    attempts = Attempts(server, index)
+    while True:
+        with attempts:
+            return await work(await _prepare(server, index, await attempts.settings(), options))
+
+
+async def _prepare(
+    server: Port, index: Index, settings: IndexSettings, options: PassageOptions, *, is_stream: bool = False
+) -> Lookup:
+    each = await read_settings_by_index(server, index)
+    if not each:
+        raise MappingError(
+            f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
+            "on the cluster that holds the index, as a user who may read mappings"
+        )
+    refuse_without_passages(each, "passages cannot be compared")
+    lookup = Lookup(server.context, index, settings, each, options, is_stream=is_stream)
+    await _check_filled(server, lookup)
+    return lookup
+
+
+async def _check_filled(server: Port, lookup: Lookup) -> None:
+    """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
+    context, index = lookup.context, lookup.index
+    lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
+    if not lookup.gaps and not context.is_filled(index):
+        missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
+        lookup.note(gaps)
+        if missing:
+            lookup.note([Unfilled(index_key(index), missing)])
+        elif not gaps:
+            context.learn_filled(index)
+    if lookup.gaps:
+        lookup.result()
+
+
+async def _with_text(server: Port, lookup: Lookup, text: str) -> Overlaps:
+    lookup.text = text
+    async with aclosing(read_candidates(server, lookup)) as pages:
+        async for hits in pages:
+            await server.compute(lookup.compare, hits)
+    return lookup.result()
+
+
+async def _with_document(server: Port, lookup: Lookup, id: str, routing: str | None) -> Overlaps:
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
+    answer = await search_texts(server, lookup.index, body, lookup.fields)
+    # A copy of the document that was not read may have another text.
+    check_whole(find_gaps(answer))
+    hits = meant_hits(answer["hits"]["hits"], routing)
+    if not hits:
+        raise InvalidInputError(
+            f"no document {shorten(id)} in {shorten(lookup.index)}: check the id; new ones need a refresh"
+        )
+    try:
+        texts = {read_hit(hit, lookup.each[hit["_index"]].text_fields) for hit in hits}
+    except InvalidInputError as error:
+        raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
+    if len(texts) > 1:
+        raise InvalidInputError(
+            f"document {shorten(id)} has several texts in {shorten(lookup.index)}: name one index, or the routing"
+        )
+    lookup.leave_out(map(document_key, hits))
+    return await _with_text(server, lookup, texts.pop())
+
+
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+
+
+async def check_filled(server: Port, index: Index, each: Mapping[str, IndexSettings]) -> None:
+    """Raise an error if documents of *index* have no passages, or could not be counted."""
+    refuse_without_passages(each, "texts cannot be compared")
+    await refresh(server, index)
+    missing, gaps = await count_documents(server, index, without_passages_query(server.prefix))
+    check_whole(gaps)
+    unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
+    unfilled += [Unfilled(index_key(index), missing)] if missing else []
+    if unfilled:
+        raise IncompleteSearchError(
+            f"documents that contain others may be missing: {'; '.join(map(str, unfilled))}",
+            reasons=tuple(map(str, unfilled)),
+        )

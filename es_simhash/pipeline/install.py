@@ -1,0 +1,159 @@
+"""Installs the ingest pipeline, once the server makes the bits of the probes, and lets an index use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from es_simhash.arguments import check_choice, check_server_name
+from es_simhash.errors import InvalidInputError, PipelineError, shorten
+from es_simhash.hashing import Scheme
+from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.mapping import mapping_update
+from es_simhash.mapping.meta import IndexSettings, require_text_fields
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.pipeline.build import build_pipeline, purpose_of
+from es_simhash.pipeline.script_source import find_differences, probe_documents
+from es_simhash.transport.protocol import Call, Index, check_index, error_text, status_of
+from es_simhash.transport.retry import unless_refused
+from es_simhash.writes.targets import put_fields
+
+UseAs: TypeAlias = Literal["default", "final"]
+
+BAD_REQUEST, NOT_FOUND = 400, 404
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPipeline:
+    """
+    What was installed.
+
+    Attributes:
+        name:
+            Name of the pipeline.
+        indices:
+            The concrete indices that use it now; empty where it is only stored.
+        use_as:
+            How they use it: ``"default"`` or ``"final"``; ``None`` where it is only stored.
+        scheme:
+            The scheme of its fingerprints.
+        text_fields:
+            The fields that it reads.
+    """
+
+    name: str
+    indices: tuple[str, ...]
+    use_as: UseAs | None
+    scheme: str
+    text_fields: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+async def put_pipeline(
+    server: Port, index: Index, name: str | None, use_as: UseAs | None, *, dry_run: bool = False
+) -> InstalledPipeline:
+    """
+    Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
+    Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot run
+    the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index records no
+    text field. Cost: seven requests, and one more for each index.
+    """
+    check_index(index)
+    check_choice("use_as", use_as, (None, "default", "final"))
+    name = f"{server.prefix}-fingerprints" if name is None else check_server_name("name", name, of="a pipeline")
+    resolved = await resolve_index(server, index)
+    settings = agree(resolved, server.context)
+    text_fields = _text_fields_of(resolved)
+    pipeline = build_pipeline(
+        scheme=settings.scheme, text_field=text_fields, prefix=server.prefix, value=settings.value
+    )
+    await _probe(server, pipeline, settings.scheme, text_fields[0], prefix=server.prefix)
+    await _refuse_another(server, name, pipeline)
+    if use_as is not None:
+        await _refuse_others(server, resolved, use_as, name)
+    users = tuple(resolved.each) if use_as else ()
+    if not dry_run:
+        for index_name, each in resolved.each.items():
+            await _map_error(server, index_name, resolved.mappings[index_name], each, prefix=server.prefix)
+        await server.put_pipeline(id=name, body=pipeline)
+        if users:
+            await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
+    return InstalledPipeline(name, users, use_as, str(settings.scheme), text_fields)
+
+
+def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
+    require_text_fields(
+        {name: each.text_fields for name, each in resolved.each.items()}, "a pipeline does not know what to read"
+    )
+    different = {each.text_fields for each in resolved.each.values()}
+    if len(different) > 1:
+        first, second, *_ = sorted(different)
+        raise InvalidInputError(
+            f"the indices record different text fields ({', '.join(first)} and {', '.join(second)}), and a pipeline "
+            "reads the same ones of every document: install one for each index"
+        )
+    return different.pop()
+
+
+async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:
+    """Let the server compute the fingerprints of the probes, without storing anything."""
+    body = {"pipeline": pipeline, "docs": probe_documents(scheme, text_field, prefix=prefix)}
+    try:
+        answer = await server.simulate_pipeline(body=body)
+    except Exception as error:
+        if status_of(error) != BAD_REQUEST:
+            raise
+        raise PipelineError(
+            f"the server does not run the script of the pipeline ({shorten(error_text(error), limit=200)}): compute "
+            "the fingerprints in Python (with_fingerprints, or es-simhash ingest)",
+            kind="not_run",
+        ) from error
+    if differences := find_differences(answer["docs"], scheme, prefix=prefix):
+        first = differences[0]
+        raise PipelineError(
+            f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probes "
+            f"({first.found}, not {first.expected}, for {shorten(first.given, limit=40)}): compute the fingerprints in "
+            "Python, and report this with the versions of the server and its Java",
+            kind="differs",
+        )
+
+
+async def _refuse_another(server: Port, name: str, pipeline: Mapping[str, Any]) -> None:
+    """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
+    answer = await unless_refused(server.get_pipeline(id=name), NOT_FOUND) or {}
+    if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
+        raise PipelineError(
+            f"there is a pipeline {name!r} already, and it is not the one for these indices: pass another name, or "
+            "delete it first",
+            kind="taken",
+        )
+
+
+async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: str) -> None:
+    """Refuse to take the place of a pipeline that an index uses already."""
+    setting = f"{use_as}_pipeline"
+    answer = await server.get_settings(index=",".join(resolved.each), name=f"index.{setting}")
+    for index, each in sorted(answer.items()):
+        found = (each["settings"].get("index") or {}).get(setting, "_none")
+        if found not in ("_none", name):
+            other = "final" if use_as == "default" else "default"
+            raise PipelineError(
+                f"index {index!r} has the {use_as} pipeline {found!r} already: call {name!r} from it by a pipeline "
+                f"processor, or use the new one as the {other} pipeline",
+                kind="taken",
+            )
+
+
+async def _map_error(
+    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str
+) -> None:
+    """Map the field for documents without a fingerprint in an index that was made before there was one."""
+    if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
+        body = mapping_update(mapping, settings, prefix=prefix)
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)

@@ -1,0 +1,173 @@
+"""The requests, and their order, that examine an index without writing; ``quality.health`` judges the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.groups.lacking import unfilled_query
+from es_simhash.lookup.find import index_stats
+from es_simhash.lookup.plan import explain_plan
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import read_present_settings
+from es_simhash.quality.boilerplate import find_group_template, find_hot_templates
+from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
+from es_simhash.quality.read_stats import count_groups
+from es_simhash.quality.sampling import SampleOptions, sample_documents
+from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.pages import Hits
+from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.upkeep.check import check_indices
+
+# The distances, in bits, that candidates are forecast for.
+_FORECAST = (0, 3, 5, 8, 10, 12)
+# Documents without fingerprint that are read, to tell those without features from those forgotten.
+_MISSING = 200
+_HOTTEST = 3
+
+# Findings about block terms, why not all were counted, and the largest group with its size.
+Counted: TypeAlias = tuple[list[Finding], list[Gap], tuple[str, int] | None]
+
+
+async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagnosis:
+    """
+    Return the faults of the fingerprints of *index*, and notes about them; write nothing.
+    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
+    fifteen more.
+    """
+    shown = index_key(check_index(index))
+    checks = await check_indices(server, index)
+    documents = sum(each.documents for each in checks)
+    fingerprinted = sum(each.fingerprinted for each in checks)
+    faults = [(each, fault) for each in checks for fault in each.faults]
+    unusable = [
+        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
+        for each, fault in faults
+        if not each.ready
+    ]
+    if unusable or not checks:
+        return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
+    settings = await read_present_settings(server, index)
+    fields = options.fields(settings)
+    hits, gaps, findings = await _examine(server, index, settings, options, fields)
+    findings += [
+        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
+        for each, fault in faults
+        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
+    ]
+    findings += await _find_missing(server, index, settings, documents - fingerprinted, fields)
+    counted = await _count_blocks(server, index, fingerprinted)
+    findings += counted[0]
+    findings += await _examine_templates(server, index, settings, fields, counted)
+    lost = await _find_lost(server, index)
+    findings += lost[0]
+    forecast = await _forecast(server, index)
+    ranks = {"error": 0, "warning": 1, "note": 2}
+    return Diagnosis(
+        shown,
+        documents,
+        fingerprinted,
+        len(hits),
+        tuple(sorted(findings, key=lambda each: ranks[each.severity])),
+        forecast,
+        (*sentences([*gaps, *counted[1]]), *lost[1]),
+    )
+
+
+async def find_templates(server: Port, index: Index) -> list[Finding]:
+    """Return the template text that documents with a frequent block term, or the largest group, have in common."""
+    settings = await read_present_settings(server, index)
+    documents, _ = await count_documents(server, index, {"exists": {"field": Fields(server.prefix).fingerprint}})
+    counted = await _count_blocks(server, index, documents)
+    return await _examine_templates(server, index, settings, settings.text_fields, counted)
+
+
+async def _examine_templates(
+    server: Port, index: Index, settings: IndexSettings, fields: Sequence[str], counted: Counted
+) -> list[Finding]:
+    hot = await find_hot_templates(server, index, settings, fields, counted[0])
+    group = Fields(server.prefix).group
+    return [*hot, *await find_group_template(server, index, settings, fields, group, counted[2])]
+
+
+async def _examine(
+    server: Port, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
+) -> tuple[Hits, list[Gap], list[Finding]]:
+    ours = Fields(server.prefix)
+    hits, gaps = await sample_documents(
+        server,
+        index,
+        options.sample,
+        query={"exists": {"field": ours.fingerprint}},
+        text_fields=fields,
+        source=[server.prefix],
+        docvalue_fields=[ours.fingerprint, *ours.blocks],
+        seed=options.seed,
+    )
+    judge = partial(judge_sample, scheme=settings.scheme, text_fields=fields, prefix=server.prefix)
+    findings: list[Finding] = await server.compute(judge, hits)
+    return hits, gaps, findings
+
+
+async def _find_missing(
+    server: Port, index: Index, settings: IndexSettings, missing: int, fields: Sequence[str]
+) -> list[Finding]:
+    if missing <= 0:
+        return []
+    hits: Hits = []
+    drawn_from = 0
+    # Those with a text before those without: only these can have been forgotten.
+    for texts in (fields, ()) if fields else ((),):
+        query = unfilled_query(texts, server.prefix)
+        hits, _ = await sample_documents(server, index, _MISSING, query=query, text_fields=fields)
+        if hits:
+            drawn_from, _ = await count_documents(server, index, query)
+            break
+    judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
+    findings: list[Finding] = await server.compute(judge, hits, missing, drawn_from)
+    return findings
+
+
+async def _find_lost(server: Port, index: Index) -> tuple[list[Finding], tuple[str, ...]]:
+    """Return whether documents name a canonical that is not there, and why not all were counted."""
+    try:
+        groups = await count_groups(server, index, Fields(server.prefix), [])
+    except IncompleteSearchError as error:
+        return [], error.reasons
+    if not groups.without_canonical:
+        return [], ()
+    values = {"documents": groups.lost, "groups": groups.without_canonical}
+    return [Finding("error", "lost_canonicals", values)], ()
+
+
+async def _count_blocks(server: Port, index: Index, fingerprinted: int) -> Counted:
+    """Return the findings about block terms, why not all were counted, and the largest group with its size."""
+    ours = Fields(server.prefix)
+    names = [ours.fingerprint, ours.group, *ours.blocks]
+    aggs = {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)}
+    answer = await server.search(index=index, body={"size": 0, "aggs": aggs})
+    found = answer.get("aggregations") or {}
+    counts = {
+        field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
+        for at, field in enumerate(names)
+    }
+    equal, groups = counts.pop(ours.fingerprint), counts.pop(ours.group)
+    # OpenSearch calls it an early end when it counts terms without looking at documents.
+    gaps = find_gaps(answer, ignore=["terminated_early"])
+    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps, groups[0] if groups else None
+
+
+async def _forecast(server: Port, index: Index) -> tuple[Mapping[str, Any], ...]:
+    stats = await index_stats(server, index, max(_FORECAST))
+    rows = []
+    for distance in _FORECAST:
+        best = explain_plan(distance, stats=stats, limits=server.context.limits(index))[0]
+        candidates, milliseconds = round(best.hits, 1), round(best.milliseconds, 2)
+        plan = {"max_distance": distance, "plan": best.plan.name}
+        rows.append({**plan, "candidates": candidates, "milliseconds": milliseconds})
+    return tuple(rows)

@@ -1,0 +1,286 @@
+"""Reads what a report shows: numbers, the groups that are shown, and what presets would remove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.arguments import check_options
+from es_simhash.errors import IncompleteSearchError
+from es_simhash.hashing import get_scheme
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import read_present_settings, resolve_index
+from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.user_fields import countable_field, node_of
+from es_simhash.quality.doctor import diagnose
+from es_simhash.quality.known_pairs import PresetSample, sample_presets
+from es_simhash.quality.read_stats import StatsOptions, read_stats
+from es_simhash.quality.report.report_page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
+from es_simhash.quality.sampling import (
+    LOOKUPS,
+    SampleOptions,
+    read_real_pairs,
+    sample_documents,
+    sample_option,
+    seed_option,
+)
+from es_simhash.quality.stats import Stats
+from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets import aggregate
+from es_simhash.transport.protocol import Index, document_key
+from es_simhash.transport.retry import now, retry, search_texts
+
+# Characters of a text that are kept.
+_LONGEST_TEXT = 20_000
+# Groups that are shown because they are the largest, or for each other reason; members of each.
+_LARGEST, _STRANGE, _MEMBERS = 4, 2, 3
+# Of the duplicates with the largest distances; several may be in one group.
+_FARTHEST = 50
+# Longer texts would take long to compare.
+_COMPARED = 1_000_000
+_DAY = 86_400_000
+
+Why = dict[str, list[WhyShown]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """
+    Chooses groups of *index*, and reads their documents.
+    *texts*: fields of the text; empty to read no texts. *clauses*: queries that the documents of a group must match;
+    its canonical is shown in any case.
+    """
+
+    index: Index
+    fields: Fields
+    texts: Sequence[str]
+    measure: TextMeasure
+    source_field: str | None
+    time_field: str | None
+    clauses: Sequence[Mapping[str, Any]]
+    why: Why = field(default_factory=dict)
+
+    async def read(self, server: Port, stats: Stats) -> tuple[ShownGroup, ...]:
+        """Return the largest groups, and some with a distant member, of many sources, or over a long time."""
+        if not stats.groups.largest:
+            return ()
+        for each in stats.groups.largest[:_LARGEST]:
+            self._add(each.id, "largest", each.documents)
+        await self._add_farthest(server)
+        if self.source_field or self.time_field:
+            await self._add_strange(server)
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in await self._buckets(server, list(self.why))}
+        shown = []
+        for name in self.why:
+            shown.append(await self._read_group(server, name, counts.get(name, 0)))
+        return tuple(each for each in shown if each.documents > 1)
+
+    def _add(self, name: str, reason: Reason, number: int) -> None:
+        self.why.setdefault(name, []).append(WhyShown(reason, number))
+
+    async def _add_farthest(self, server: Port) -> None:
+        """Add groups that have a duplicate with one of the largest distances to its canonical."""
+        body = {
+            "size": _FARTHEST,
+            "query": {"bool": {"filter": [*self.clauses, {"exists": {"field": self.fields.distance}}]}},
+            "sort": [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}],
+            "docvalue_fields": [self.fields.group, self.fields.distance],
+            "_source": False,
+            "track_total_hits": False,
+        }
+        answer = await retry(server, lambda: server.search(index=self.index, body=body))
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
+        found: dict[str, int] = {}
+        for hit in answer["hits"]["hits"]:
+            values = hit["fields"]
+            if self.fields.group in values:
+                found.setdefault(values[self.fields.group][0], int(values[self.fields.distance][0]))
+        for name, bits in list(found.items())[:_STRANGE]:
+            if bits:
+                self._add(name, "farthest", bits)
+
+    async def _add_strange(self, server: Port) -> None:
+        """Add those of the largest groups that have the most sources, or the longest span of time."""
+        names = {"terms": {"field": self.fields.group, "size": WIDEST_SEARCH}}
+        is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
+        found = await aggregate(server, self.index, [*self.clauses, is_duplicate], {"names": names})
+        largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+        aggs: dict[str, Any] = {}
+        if self.source_field:
+            aggs["sources"] = {"cardinality": {"field": self.source_field}}
+        if self.time_field:
+            aggs |= {"first": {"min": {"field": self.time_field}}, "last": {"max": {"field": self.time_field}}}
+        buckets = await self._buckets(server, largest, aggs=aggs, size=WIDEST_SEARCH)
+        if self.source_field:
+            counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
+            self._add_most("sources", counted, least=2)
+        if self.time_field:
+            spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
+            self._add_most("span", spans, least=_DAY)
+
+    def _add_most(self, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
+        for name, number in sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]:
+            if number >= least:
+                self._add(name, reason, number)
+
+    async def _buckets(
+        self, server: Port, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0
+    ) -> list[Any]:
+        terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
+        found = await aggregate(
+            server, self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}
+        )
+        buckets: list[Any] = found["names"]["buckets"]
+        return buckets
+
+    async def _read_group(self, server: Port, name: str, documents: int) -> ShownGroup:
+        in_group = {"term": {self.fields.group: name}}
+        is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
+        canonicals = await self._search(server, {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}, 1)
+        members = await self._search(server, {"bool": {"filter": [*self.clauses, in_group, is_duplicate]}}, _MEMBERS)
+        canonical, text = canonicals[0] if canonicals else (None, None)
+        if text is not None:
+            members = await server.compute(_compare, text, members, self.measure)
+        return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(each for each, _ in members))
+
+    async def _search(self, server: Port, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
+        """Return documents that match *query*, with their whole texts; those with the largest distance first."""
+        extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
+        if self.time_field:
+            extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
+        sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
+        body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
+        answer = await search_texts(server, self.index, body, self.texts)
+        check_whole(find_gaps(answer))
+        return [self._member(hit) for hit in answer["hits"]["hits"]]
+
+    def _member(self, hit: Mapping[str, Any]) -> tuple[Member, str | None]:
+        def first(name: str | None) -> Any:
+            return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""
+
+        text = text_or_none(hit, self.texts) if self.texts else None
+        member = Member(
+            hit["_id"],
+            hit["_index"],
+            None if text is None else text[:_LONGEST_TEXT],
+            len(text or ""),
+            int(first(self.fields.distance) or 0),
+            source=str(first(self.source_field)),
+            time=str(first(self.time_field)),
+        )
+        return member, text
+
+
+def _compare(
+    text: str, members: Sequence[tuple[Member, str | None]], measure: TextMeasure
+) -> list[tuple[Member, str | None]]:
+    """Return *members* with the similarity of their texts to *text*, as far as both are short enough."""
+    if len(text) > _COMPARED:
+        return list(members)
+    measure = measure.noting_numbers()
+    [whole] = measure.prepare([text])
+    found: list[tuple[Member, str | None]] = []
+    for each, own in members:
+        if own is not None and len(own) <= _COMPARED:
+            score = measure.compare(whole, measure.prepare([own])[0])
+            compared = replace(each, similarity=score.similarity, has_other_numbers=score.numbers == "only")
+            found.append((compared, own))
+        else:
+            found.append((each, own))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(StatsOptions):
+    """
+    What a report says, and from which samples, checked.
+
+    Args:
+        text_field:
+            Field whose text is shown; by default those that the index records.
+        time_field:
+            Date field to count by; by default the one that the index records as its order of canonicals.
+        filter:
+            A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
+            the presets. The health is that of all fingerprints.
+        sample:
+            Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
+            200 others.
+        seed:
+            Chooses what is drawn at random.
+    """
+
+    sample: int = sample_option(1_000)
+    seed: int = seed_option(0)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        StatsOptions.__post_init__(self)  # super() does not know a class with slots
+
+
+async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
+    """
+    Return the report about *index*; *version* is that of this library.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
+    for each of up to 200 documents.
+    """
+    at = now()
+    resolved = await resolve_index(server, index)
+    options = replace(
+        options,
+        source_field=countable_field(options.source_field, resolved.mappings),
+        time_field=options.time_field or _recorded_time(resolved),
+    )
+    stats = await read_stats(server, index, options)
+    diagnosis = await diagnose(server, index, SampleOptions(sample=options.sample, seed=options.seed))
+    settings = await read_present_settings(server, index)
+    texts = (options.text_field,) if options.text_field else settings.text_fields
+    clauses = tuple(check_filter(options.filter))
+    # The measure of the grouping; the usual one where there are several groupings, or none.
+    recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
+    measure, fields = recorded.after(settings.scheme), Fields(server.prefix)
+    shown = _Groups(index, fields, texts, measure, options.source_field, options.time_field, clauses)
+    groups = await shown.read(server, stats)
+    presets = await _sample_presets(server, index, settings, options.seed, clauses)
+    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
+
+
+def _recorded_time(resolved: Resolved) -> str | None:
+    """Return the date by which the canonical is chosen in every index, if that is recorded."""
+    found: set[str | None] = set()
+    for name, own in resolved.each.items():
+        grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
+        fields = [key.field for key in grouping.keys if key.kind == "field"] if grouping is not None else []
+        dates = [each for each in fields if (node_of(mapping, each) or {}).get("type") in ("date", "date_nanos")]
+        found.add(next(iter(dates), None))
+    return found.pop() if len(found) == 1 else None
+
+
+async def _sample_presets(
+    server: Port, index: Index, settings: IndexSettings, seed: int, clauses: Sequence[Mapping[str, Any]]
+) -> tuple[PresetSample, ...]:
+    """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
+    fields = settings.text_fields
+    if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
+        return ()
+    query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(server.prefix).fingerprint}}]}}
+    hits, gaps = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
+    check_whole(gaps)
+    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
+    if not sampled:
+        return ()
+    farthest = max(each.max_distance for each in PRESETS.values())
+    pairs, missing = await read_real_pairs(
+        server, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
+    )
+    if missing:
+        raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
+    drawn = min(len(sampled), LOOKUPS)
+    found: tuple[PresetSample, ...] = await server.compute(lambda: sample_presets(pairs, drawn, seed=seed))
+    return found

@@ -1,0 +1,179 @@
+"""
+Deletes documents of a known version, and writes archived documents back without overwriting any.
+
+A client may send a request again after its answer was lost, and the second answer is a conflict (409). So
+what was not confirmed is read again: a document that is gone was deleted. ``_source`` is sent as archived. A
+backing index of a data stream takes no new documents: they go to its stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from es_simhash.errors import IncompleteSearchError, shorten
+from es_simhash.mapping.port import Port
+from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
+from es_simhash.removal.records import Archived, PlannedDocument
+from es_simhash.transport.protocol import Key, status_of
+from es_simhash.transport.retry import Patience, is_passing, retry
+from es_simhash.writes.bulk import CONFLICT, MISSING, send_bulk, send_surely
+from es_simhash.writes.operations import Operation, Outcome, Refusal
+
+Version: TypeAlias = tuple[int, int]
+"""``_seq_no`` and ``_primary_term``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The outcome of a deletion; *refusal* is ``None`` if the document is gone, or has another version now."""
+
+    is_deleted: bool
+    refusal: Refusal | None = None
+
+
+async def read_documents(
+    server: Port, keys: Sequence[Key], *, source: Sequence[Key] = ()
+) -> dict[Key, Mapping[str, Any]]:
+    """
+    Return the multi-get item of each document as it is now, whether a search can see it or not.
+    A document that the server cannot read now is asked for up to nine times; its last item has the error. *source*:
+    documents whose ``_source`` is wanted, as text.
+    """
+    wanted = set(source)
+    found: dict[Key, Mapping[str, Any]] = {}
+    waiting = list(dict.fromkeys(keys))
+    patience = Patience()
+    while waiting:
+        # A document that says that its _source is wanted gets none of the vectors in it.
+        docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
+        answer = await retry(server, partial(server.mget, body={"docs": docs}, raw_source=bool(wanted)))
+        found |= zip(waiting, answer["docs"], strict=True)
+        waiting = [key for key in waiting if is_unreadable(found[key])]
+        if patience.is_spent:
+            break
+        if waiting:
+            await patience.wait(server)
+    return found
+
+
+async def read_planned(
+    server: Port, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
+) -> dict[Key, Mapping[str, Any]]:
+    """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
+    items = await read_documents(server, [each.key for each in documents], source=source)
+    has_source = set(source)
+    written = [each.key for each in documents if each.key not in has_source and is_written(each, items[each.key])]
+    return items | await read_documents(server, written, source=written)
+
+
+async def delete_documents(server: Port, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:
+    """
+    Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
+    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
+    server cannot be reached, or does not answer, in all attempts.
+    """
+    waiting = list(versions)
+    patience = Patience()
+    while waiting:
+        failure, outcomes = await _send(server, {key: versions[key] for key in waiting})
+        unsure = {}
+        for key, outcome in zip(waiting, outcomes, strict=True):
+            if outcome is not None and outcome.is_done:
+                done[key] = Deletion(is_deleted=True)
+            else:
+                unsure[key] = outcome
+        waiting = await _judge(server, unsure, versions, done)
+        if waiting and patience.is_spent:
+            if failure is not None:
+                raise failure
+            break
+        if waiting:
+            await patience.wait(server)
+
+
+async def _send(server: Port, versions: Mapping[Key, Version]) -> tuple[Exception | None, Sequence[Outcome | None]]:
+    """Return the outcome of each deletion; ``None``, and the failure, where perhaps only the answer was lost."""
+    try:
+        headers = [
+            key.header() | {"if_seq_no": number, "if_primary_term": term} for key, (number, term) in versions.items()
+        ]
+        return None, await send_bulk(server, [Operation("delete", header) for header in headers])
+    except Exception as error:
+        if status_of(error) is not None and not is_passing(error):
+            raise
+        return error, [None] * len(versions)
+
+
+async def _judge(
+    server: Port, unsure: Mapping[Key, Outcome | None], versions: Mapping[Key, Version], done: dict[Key, Deletion]
+) -> list[Key]:
+    """Note what became of documents whose deletion was not confirmed, and return those to delete again."""
+    again = []
+    items = await read_documents(server, list(unsure))
+    for key, outcome in unsure.items():
+        item = items[key]
+        if is_unreadable(item):
+            raise IncompleteSearchError(
+                f"whether document {shorten(key.id)} was deleted could not be read: run the same command again",
+                reasons=(str(item["error"]),),
+            )
+        if not item.get("found"):
+            done[key] = Deletion(is_deleted=True)
+        elif version_of(item) != versions[key]:
+            done[key] = Deletion(is_deleted=False)
+        else:
+            refusal = None if outcome is None else outcome.error
+            done[key] = Deletion(is_deleted=False, refusal=refusal or Refusal(503, reason="no answer"))
+            # A bulk request has waited for a busy server already.
+            if outcome is None or outcome.status in (MISSING, CONFLICT):
+                again.append(key)
+    return again
+
+
+# What both products say where a document is to be created in a backing index.
+_BACKING = "targeting backing indices is disallowed"
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+async def put_back(
+    server: Port, documents: Sequence[Archived], *, indices: Mapping[str, str] | None = None
+) -> list[Outcome]:
+    """
+    Create *documents*, and return the outcome of each; status 409 if a document has its id.
+    *indices*: the index to write to, by the name of the index that the document was removed from; by default the same.
+    Raises the client's exception if the server cannot be reached, or does not answer, in all attempts.
+    """
+    targets = dict(indices or {})
+    outcomes = await _create(server, documents, targets)
+    refused = [n for n, each in enumerate(outcomes) if each.error is not None and _BACKING in str(each.error)]
+    if refused:
+        targets |= await find_streams(server)
+        again = await _create(server, [documents[n] for n in refused], targets)
+        for n, outcome in zip(refused, again, strict=True):
+            outcomes[n] = outcome
+    return outcomes
+
+
+async def _create(server: Port, documents: Sequence[Archived], targets: Mapping[str, str]) -> list[Outcome]:
+    # A document whose answer was lost is a conflict now.
+    return await send_surely(
+        server, [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
+    )
+
+
+def _create_operation(archived: Archived, index: str) -> Operation:
+    # A default pipeline has changed the document when it was first written.
+    header = {**Key(index, archived.id, archived.routing).header(), "pipeline": "_none"}
+    # Half a character is no UTF-8; inside a string of JSON its escape means the same.
+    source = _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", archived.source)
+    return Operation("create", header, source)
+
+
+async def find_streams(server: Port) -> dict[str, str]:
+    """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
+    answer = await retry(server, lambda: server.get_data_stream(name="*"))
+    return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

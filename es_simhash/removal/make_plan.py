@@ -1,0 +1,389 @@
+"""
+Plans a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
+
+Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical, and a
+digest of what decided is noted of both, so that ``apply`` can see whether the plan still fits. ``may_delete``
+judges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from es_simhash.arguments import FilePath, check_output
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.groups.lacking import count_lacking
+from es_simhash.groups.reconcile import read_groups
+from es_simhash.groups.recorded import find_field, settle_grouping
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.meta import require_text_fields
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import resolve_index
+from es_simhash.mapping.rule import Grouping, parse_key
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.mapping.user_fields import MappedField, countable_field
+from es_simhash.removal.decisions import read_kept
+from es_simhash.removal.may_delete import (
+    Candidate,
+    Comparer,
+    Guards,
+    Judged,
+    PairMeasure,
+    Share,
+)
+from es_simhash.removal.plan_contained import Found, find_contained
+from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_options import PlanOptions
+from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import (
+    Index,
+    Key,
+    Progress,
+    document_key,
+    index_key,
+    local_names,
+    status_of,
+)
+from es_simhash.transport.retry import Patience, now, retry
+from es_simhash.writes.targets import refuse_updates
+
+if TYPE_CHECKING:
+    from es_simhash.groups.table import Groups, Row
+
+
+BATCH = 500
+PAGE = 1_000
+VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalSizes:
+    """
+    How much a removal or a restore does at once.
+    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back together, and
+    about how many characters they may have. *few*: up to so many restored documents, only the groups that these may
+    have changed are judged. *common*: documents are not compared for a term of passages that more documents have.
+    """
+
+    removed: int = 200
+    restored: int = 500
+    characters: int = 8_000_000
+    few: int = 1_000
+    common: int = 1_000
+
+
+SIZES = RemovalSizes()
+
+
+async def plan_removal(
+    server: Port, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+) -> RemovalPlan:
+    """
+    Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
+    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
+    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is
+    only noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an
+    index was replaced meanwhile; then no file is written.
+    """
+    check_output("path", path)
+    server = await reading_primaries(server, index)
+    kept = await server.compute(read_kept, options.decisions)
+    resolved = await resolve_index(server, index)
+    if resolved.assumed is not None:
+        raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
+    grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
+    await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
+    names = list(resolved.each)
+    if kept and not any(key.index in resolved.each for key in kept):
+        about = ", ".join(sorted({key.index for key in kept}))
+        raise InvalidInputError(
+            f"the decisions are about {shorten(about)}, and not about {', '.join(names)}: plan without them, or for "
+            "the index that they name"
+        )
+    comparer = _comparer(server.context, resolved, options, grouping)
+    if options.protect is not None:
+        check_protected({name: resolved.mappings[name] for name in names}, options.protect)
+    uuids = await read_uuids(server, names)
+    with await server.compute(PlanWriter, path) as writer:
+        planning = _Planning(resolved, options, comparer, writer, kept)
+        if options.contained is None:
+            _, groups = await read_groups(server, index, resolved, grouping)
+            found = await planning.add_all(server, groups)
+        else:
+            found = await find_contained(
+                server,
+                index,
+                resolved,
+                grouping,
+                options.contained,
+                lambda candidates: planning.add(server, candidates),
+                common=sizes.common,
+            )
+        order = await server.compute(writer.order, options.limit, found.lines)
+        guards = Guards(options.max_share, options.protect)
+        guards = await count_shares(server, index, names, guards, planning.removals_by_value(order))
+        lacking = await count_lacking(
+            server, index, resolved.each, server.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
+        )
+        if await read_uuids(server, names) != uuids:
+            raise IncompleteSearchError("an index was replaced while it was read: plan again")
+        recorded = _record(grouping, comparer.bound, options)
+        # Date math means other indices tomorrow.
+        view = () if "<" in index_key(index) else tuple(local_names(index))
+        at = await server.compute(now)
+        decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
+        filters = tuple(check_filter(options.filter))
+        known = (uuids, server.prefix, recorded, len(order), guards, at, view, decided_by, filters)
+        header = PlanHeader(*known, found.left_out["decided"] or None)
+        sha256 = await server.compute(writer.finish, header, order)
+    left_out = {kind: number for kind, number in found.left_out.items() if number}
+    left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
+    excess, unmet = tuple(header.excess), len(kept) - found.left_out["decided"]
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking, unmet)
+
+
+def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
+    """Return what a plan records of how its duplicates were found."""
+    if options.contained is None:
+        return replace(grouping, similarity=bound).to_dict()
+    grouped = grouping.to_dict()
+    return {"contained": bound, **{name: grouped[name] for name in ("canonical", "per", "within") if name in grouped}}
+
+
+def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
+    bound = options.bound(grouping)
+    text_fields = resolved.text_fields
+    if bound is not None:
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
+    schemes = {name: own.scheme for name, own in resolved.each.items()}
+    measure: PairMeasure = grouping.measure
+    if options.contained is not None:
+        from es_simhash.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
+
+        measure = ContainmentMeasure()
+    reason: Reason = "similarity" if options.contained is None else "contained"
+    used = used_fields(grouping.to_dict(), options.protect)
+    decided_by = {}
+    for name in resolved.each:
+        mapping = resolved.mappings[name]
+        names = [*text_fields.get(name, ()), *(MappedField.find(mapping, field).path for field in used)]
+        decided_by[name] = decisive_fields(mapping, names, used)
+        if bound is None:
+            decided_by[name][Fields(context.prefix).fingerprint] = False
+    prefix, longest = context.prefix, options.max_field_chars
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, options.show, longest, measure, reason)
+
+
+def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
+    """Return the fields whose values a plan with the recorded *grouping* goes by, texts left out."""
+    fields = [parse_key(each).field for each in grouping.get("canonical") or ()]
+    fields += [grouping.get("per") or "", *(grouping.get("within") or ())[:1], protect or ""]
+    return [each for each in dict.fromkeys(fields) if each]
+
+
+def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequence[str]) -> dict[str, bool]:
+    """Return *names*, and what is copied to those of them that are *used*; for each, whether a null is a value."""
+    found = dict.fromkeys(names, False)
+    copies = list(_copies(mapping, ""))
+    for mapped, field in ((MappedField.find(mapping, field), field) for field in used):
+        if mapped.path in found:
+            sources = [(path, node) for path, target, node in copies if target in (field, mapped.path)]
+            for path, node in [(mapped.path, mapped.node), *sources]:
+                has_null = any(each.get("null_value") is not None for each in (mapped.node, node))
+                found[path] = has_null or found.get(path, False)
+    return found
+
+
+def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield each field with ``copy_to``, whose values are not in ``_source`` under the name that they are read by."""
+    for name, node in (mapping.get("properties") or {}).items():
+        targets = node.get("copy_to") or ()
+        for target in [targets] if isinstance(targets, str) else targets:
+            yield path + name, target, node
+        yield from _copies(node, f"{path}{name}.")
+
+
+class _Planning:
+    """Adds duplicates of an index to a plan, a batch at a time."""
+
+    def __init__(
+        self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter, kept: AbstractSet[Key]
+    ) -> None:
+        self._protected = {
+            name: MappedField.find(resolved.mappings[name], options.protect)
+            for name in resolved.each
+            if options.protect
+        }
+        self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
+        self._kept = kept
+        self._options = options
+        self._comparer = comparer
+        self._writer = writer
+        # For each line the values of the protected field; equal ones share a tuple.
+        self._values: list[tuple[str, ...]] = []
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    async def add_all(self, server: Port, groups: Groups) -> Found:
+        places = await server.compute(_by_canonical, groups)
+        lines: list[int] = []
+        left_out: Counter[str] = Counter()
+        for begin in range(0, len(places), BATCH):
+            results = await self.add(server, list(candidates(groups, places[begin : begin + BATCH])))
+            lines += [each for each in results if isinstance(each, int)]
+            left_out.update(each for each in results if isinstance(each, str))
+            server.tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
+        return Found(lines, len(places), left_out)
+
+    def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
+        """Return how many of the lines *order* have each value of the protected field."""
+        return Counter(value for number in order for value in self._values[number])
+
+    async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
+        """Return of each candidate the number of its line, or why it is left out."""
+        values: dict[Key, tuple[str, ...]] = {}
+        stay = {each[0].key: "decided" for each in candidates if each[0].key in self._kept}
+        shown = [each for each in candidates if each[0].key not in stay]
+        if shown and (self._options.filter is not None or self._options.protect is not None):
+            values = await self._search(server, [document for document, _, _ in shown])
+            hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
+            stay |= {each[0].key: hidden for each in shown if each[0].key not in values}
+            shown = [each for each in shown if each[0].key in values]
+        results: Iterator[int | str] = iter(())
+        if shown:
+            items = await self._read(server, shown)
+            judged = await server.compute(self._comparer.compare, shown, items)
+            results = iter(await server.compute(self._write, judged, values))
+        return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
+
+    def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
+        results: list[int | str] = []
+        for each in judged:
+            if not isinstance(each, PlannedRemoval):
+                results.append(each)
+                continue
+            if each.document.key in self._dropped:
+                raise MappingError(
+                    f"document {shorten(each.document.id)} of index {each.document.index!r} has a value of field "
+                    f"{self._options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
+                    "such documents out with a filter, or protect another field"
+                )
+            own = values.get(each.document.key, ())
+            results.append(len(self._writer))
+            self._writer.add(each if self._options.protect is None else replace(each, protected=own))
+            self._values.append(self._known.setdefault(own, own))
+        return results
+
+    async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
+        """Return those of *rows* that match the filter, with their values of the protected field."""
+        found: dict[Key, tuple[str, ...]] = {}
+        field = self._options.protect
+
+        def note(hits: Hits) -> None:
+            for hit in hits:
+                key = document_key(hit)
+                found[key] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
+                # OpenSearch does not name fields whose values it ignored.
+                if field in hit.get("_ignored", ()) or (field and self._protected[key.index].drops(hit["_source"])):
+                    self._dropped.add(key)
+
+        ids = sorted({each.id for each in rows})
+        clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
+        body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
+        if field is not None:
+            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
+        names = sorted({each.index for each in rows})
+        check_whole(await read_each(server, names, body, note, page=PAGE))
+        return found
+
+    async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
+        keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
+        fields = self._comparer.source_fields
+        docs = [{**key.header(), "_source": fields} for key in keys]
+        answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+        return dict(zip(keys, answer["docs"], strict=True))
+
+
+def _by_canonical(groups: Groups) -> list[int]:
+    """Return the places of the duplicates; those of one canonical stand together, so that it is read once."""
+    import numpy as np  # noqa: PLC0415 -- loaded by now
+
+    duplicates = groups.duplicates
+    ordered: list[int] = duplicates[np.argsort(groups.canonical[duplicates], kind="stable")].tolist()
+    return ordered
+
+
+def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
+    """Yield the duplicates of *groups* at *places*, each with its canonical and their distance."""
+    for place in places:
+        canonical = groups.table.row(int(groups.canonical[place]))
+        yield groups.table.row(place), canonical, int(groups.distance[place])
+
+
+async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
+    """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            answer = await retry(server, partial(server.get_settings, index=name, name="index.uuid"))
+        except Exception as error:
+            if status_of(error) != 404:
+                raise
+            continue
+        settings = (answer.get(name) or {}).get("settings") or {}
+        if uuid := (settings.get("index") or {}).get("uuid"):
+            found[name] = uuid
+    return found
+
+
+def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
+    """Raise MappingError if *field* is not, in each index, a keyword with doc values."""
+    for name, mapping in mappings.items():
+        node = find_field(mapping, field)
+        found = node.get("type") or ("object" if "properties" in node else None)
+        if found not in ("keyword", "constant_keyword") or node.get("doc_values") is False:
+            without = " without doc values" if node.get("doc_values") is False else ""
+            state = "is not mapped" if found is None else f"is mapped as {found!r}{without}"
+            below = countable_field(field, {name: mapping})
+            raise MappingError(
+                f"field {field!r} of index {name!r} {state}: only the values of a keyword field with doc "
+                f"values can be protected: {'name another field' if below == field else f'use {below!r}'}"
+            )
+
+
+async def count_shares(
+    server: Port, index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]
+) -> Guards:
+    """
+    Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
+    What an alias does not show is not counted. *removals* are counts by value of the protected field.
+    """
+    query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
+    documents, gaps = await count_documents(server, index, query, patience=Patience())
+    check_whole(gaps)
+    shares: dict[str, Share] = {}
+    if guards.protect is not None:
+        lost = sorted(removals)
+        for part in (lost[begin : begin + VALUES] for begin in range(0, len(lost), VALUES)):
+            counts = await _count_values(server, index, query, guards.protect, part)
+            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
+    return Guards(guards.max_share, guards.protect, documents, shares)
+
+
+async def _count_values(
+    server: Port, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
+) -> dict[str, int]:
+    terms = {"field": field, "include": list(values), "size": len(values)}
+    body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}
+    answer = await retry(server, lambda: server.search(index=index, body=body))
+    # OpenSearch reports that it counted without looking at documents.
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}

@@ -1,0 +1,405 @@
+"""
+Puts archived documents back: each as it was, only where it is missing, and then in its group again.
+
+Every write is a creation, so no document is replaced, and a second run does what is left. No server takes a new
+document for a backing index, only for its data stream. ``fits`` says whether two documents are the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from es_simhash.arguments import FilePath, check_function, check_input, check_name
+from es_simhash.errors import InvalidInputError, WritesRefusedError
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import judge_mappings, no_index
+from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
+from es_simhash.removal.delete import find_streams, put_back, read_documents
+from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
+from es_simhash.removal.make_plan import SIZES, RemovalSizes
+from es_simhash.removal.may_delete import is_unreadable
+from es_simhash.removal.records import Archived, Restored, RestoredKind
+from es_simhash.removal.regroup import OnRegrouped, Regroup
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import (
+    Key,
+    Progress,
+    check_index,
+    document_key,
+    noting,
+    status_of,
+    were,
+)
+from es_simhash.transport.retry import refresh, retry
+from es_simhash.writes.bulk import CONFLICT
+from es_simhash.writes.operations import find_hindrance
+from es_simhash.writes.targets import last_generation, write_index
+
+# Index, routing value and source of a document that is there.
+Present: TypeAlias = tuple[str, str | None, str]
+
+
+async def restore(
+    server: Port,
+    archives: Sequence[FilePath],
+    *,
+    index: str | None = None,
+    dry_run: bool = False,
+    on_regrouped: OnRegrouped | None = None,
+    sizes: RemovalSizes = SIZES,
+) -> AsyncGenerator[Sequence[Restored], None]:
+    """
+    Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
+    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are put
+    back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two multi-gets
+    for conflicts and final pipelines; at the end the regrouping of what the documents touch.
+    """
+    if not archives:
+        raise InvalidInputError("no archive was named: give a file that es-simhash apply has made")
+    if index is not None:
+        check_index(check_name("index", index))
+    if on_regrouped is not None:
+        check_function("on_regrouped", on_regrouped)
+    files = [check_input("archive", each) for each in archives]
+    lines: Iterator[Archived] = await server.compute(_open, files)
+    targets = _Targets(server.context, index)
+    views: dict[str, tuple[str, ...]] = {}  # by plan
+    regroup = Regroup(server.context, few=sizes.few)
+    done = 0
+    created = Counter[str]()
+    with noting(lambda: were(created.total(), "put back")):
+        while batch := await server.compute(_take, lines, sizes):
+            work = _Batch(server.context, created, dry_run=dry_run)
+            for line in batch:
+                work.add(line, await targets.find(server, line.index))
+                if line.view and index is None:
+                    views[line.plan] = line.view
+                elif line.together and not dry_run:
+                    regroup.join(await targets.find_names(server, line.together))
+            for line, record in await work.carry_out(server):
+                if record.action in ("restored", "exists") or record.kind == "pipeline":
+                    names = await targets.find_names(server, [line.index, line.canonical.index])
+                    regroup.add(line.id, names, views.get(line.plan, ()))
+                yield [record]
+            if work.hindrance is not None:
+                raise work.hindrance
+            done += len(batch)
+            server.tell(Progress(done, None, "restoring documents"))
+        if not dry_run:
+            await regroup.carry_out(server, on_regrouped)
+
+
+def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
+    """Return the last line of each document, of all archives, each of which was read to its end."""
+    checked = [(path, check_archive(path, allow_cut=True)) for path in archives]
+    for path, found in checked:
+        if found.is_cut:
+            warnings.warn(f"the end of {path} was cut off: {cut_sentence(found)}", stacklevel=2)
+    return (line for path, found in checked for line in read_archive(path, allow_cut=True, again=found.again))
+
+
+def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:
+    """Return the next lines: some hundred, or fewer long ones."""
+    batch: list[Archived] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.source)
+        if len(batch) == sizes.restored or size >= sizes.characters:
+            break
+    return batch
+
+
+class _Targets:
+    """Where lines go; each name is looked up once."""
+
+    def __init__(self, context: Context, index: str | None) -> None:
+        self._context = context
+        self._index = index
+        self._known: dict[str, Target] = {}
+
+    async def find(self, server: Port, name: str) -> Target:
+        wanted = self._index or name
+        if wanted not in self._known:
+            is_named = self._index is not None
+            found = await find_target(server, wanted, is_named=is_named)
+            self._known[wanted] = replace(found, is_named=is_named)
+        return self._known[wanted]
+
+    async def find_names(self, server: Port, names: Sequence[str]) -> list[str]:
+        """Return by which names documents of the indices *names* are grouped; none for one that cannot be used."""
+        found = []
+        for name in names:
+            target = await self.find(server, name)
+            found += [target.view] if target.fault is None else []
+        return found
+
+
+@dataclass(slots=True)
+class _Item:
+    """A line on its way back, and what became of it."""
+
+    line: Archived
+    target: Target
+    record: Restored | None = None
+
+    def settle(self, *args: Any, index: str | None = None) -> None:
+        """Note what became of it; the arguments are those of :meth:`Restored.of` from the action on."""
+        self.record = Restored.of(self.line, index or self.target.name, *args)
+
+
+class _Batch:
+    """Some lines that are written in one request."""
+
+    def __init__(self, context: Context, created: Counter[str], *, dry_run: bool) -> None:
+        self._prefix = context.prefix
+        self._created = created
+        self._dry_run = dry_run
+        self._items: list[_Item] = []
+        self.hindrance: WritesRefusedError | None = None  # raised when what was put back is reported
+
+    def add(self, line: Archived, target: Target) -> None:
+        item = _Item(line, target)
+        if target.fault is not None:
+            item.settle("refused", target.fault, target.detail)
+        self._items.append(item)
+
+    async def carry_out(self, server: Port) -> list[tuple[Archived, Restored]]:
+        """Write what is missing, and return each line with its record, in order."""
+        await server.compute(self._refuse_misfits)
+        # What is missing now, and there after it was created, was restored, though the answer may have been lost.
+        await self._compare(server, self._open())
+        if self._dry_run:
+            for item in self._open():
+                item.settle("would restore")
+        else:
+            await self._create(server)
+        return [(item.line, item.record) for item in self._items if item.record is not None]
+
+    def _open(self) -> list[_Item]:
+        return [item for item in self._items if item.record is None]
+
+    def _refuse_misfits(self) -> None:
+        """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
+        asked = {n: each for n, item in enumerate(self._items) if (each := _incoming(item)) is not None}
+        places = list(asked)
+        for n in find_misfits(list(asked.values()), prefix=self._prefix):
+            self._items[places[n]].settle("refused", "other_scheme")
+
+    async def _create(self, server: Port) -> None:
+        """Create the documents; one whose id is taken is compared with what is there."""
+        items = self._open()
+        if not items:
+            return
+        names = {item.line.index: item.target.name for item in items}
+        outcomes = await put_back(server, [item.line for item in items], indices=names)
+        self.hindrance = find_hindrance(outcomes)
+        self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
+        taken, written = [], []
+        for item, outcome in zip(items, outcomes, strict=True):
+            if outcome.status == CONFLICT:
+                taken.append(item)
+            elif outcome.is_done:
+                item.settle("restored", index=outcome.index)
+                written.append(item)
+            elif outcome.is_dropped:
+                item.settle("refused", "dropped")
+            elif outcome.hindrance is None:
+                item.settle("refused", "refused", str(outcome.error))
+        await self._judge_taken(server, taken, {_key(item) for item in written})
+        await self._check(server, [item for item in written if item.target.may_change])
+
+    async def _check(self, server: Port, items: Sequence[_Item]) -> None:
+        """Say which of the documents that were written now are not as they were archived."""
+        found = await _read(server, items) if items else {}
+        for item in items:
+            present = found.get(_key(item))
+            if present is None or not self._is_same(item, present):
+                item.settle("differs", "pipeline")
+
+    def _is_same(self, item: _Item, present: Present) -> bool:
+        _, routing, source = present
+        same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
+        return routing == item.line.routing and same
+
+    async def _compare(self, server: Port, items: Sequence[_Item]) -> None:
+        """Settle the lines whose documents are there, or cannot be read."""
+        found = await _read(server, items) if items else {}
+        for item in items:
+            if _key(item) not in found:
+                continue
+            if (present := found[_key(item)]) is None:
+                item.settle("refused", "unreadable")
+            else:
+                item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
+
+    async def _judge_taken(self, server: Port, items: Sequence[_Item], written: set[Key]) -> None:
+        """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
+        found = await _read(server, items) if items else {}
+        for item in items:
+            if (present := found.get(_key(item))) is None:
+                item.settle("refused", "unreadable")
+            elif not self._is_same(item, present):
+                item.settle("differs", index=present[0])
+            else:
+                is_again = _key(item) in written
+                item.settle("exists" if is_again else "restored", index=present[0])
+                self._created["restored"] += not is_again
+                written.add(_key(item))
+
+
+def _incoming(item: _Item) -> Incoming | None:
+    """Return what is to be known of the fingerprint of an open line; ``None`` where nothing can be known."""
+    line, target, settings = item.line, item.target, item.target.settings
+    if item.record is not None or settings is None or not settings.text_fields:
+        return None
+    is_elsewhere = (target.is_named and target.name != line.index) or target.is_another(line.created)
+    return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
+
+
+def _key(item: _Item) -> Key:
+    # Of a stream, any of its indices may hold the document, with any routing value.
+    return Key(item.target.name, item.line.id, None if item.target.is_stream else item.line.routing)
+
+
+async def _read(server: Port, items: Sequence[_Item]) -> dict[Key, Present | None]:
+    """Return index, routing and source of those of *items* that are there; ``None`` for one that cannot be read."""
+    wanted: dict[Key, Key] = {}  # by the place where a document is
+    streams: dict[str, list[str]] = {}
+    for item in items:
+        if item.target.is_stream:
+            streams.setdefault(item.target.name, []).append(item.line.id)
+        else:
+            wanted[_key(item)] = _key(item)
+    for name, ids in streams.items():
+        await _find_in_stream(server, name, ids, wanted)
+    items_there = await read_documents(server, list(wanted), source=list(wanted))
+    return {
+        wanted[key]: None
+        if is_unreadable(each)
+        else (each["_index"], each.get("_routing"), each.get("_source") or "{}")
+        for key, each in items_there.items()
+        if each.get("found") or is_unreadable(each)
+    }
+
+
+async def _find_in_stream(server: Port, name: str, ids: Sequence[str], wanted: dict[Key, Key]) -> None:
+    """Note for each of *ids* that is in the stream, in which of its indices."""
+
+    def add(hits: Hits) -> None:
+        wanted.update({document_key(hit): Key(name, hit["_id"]) for hit in hits})
+
+    await refresh(server, name)
+    body = {"query": {"ids": {"values": list(ids)}}, "_source": False}
+    check_whole(await read_each(server, name, body, add, page=len(ids)))
+
+
+VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Where documents are written to; *name* is a concrete index or a data stream.
+    *settings*: ``None`` if the index has no fields of this package. *created*: empty if not known. *vectors*: fields
+    that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*: why nothing
+    can be written there. *is_named*: the caller named it. *view*: the name by which its documents are grouped: the
+    alias that the caller named, else the name of the index.
+    """
+
+    name: str
+    settings: IndexSettings | None = None
+    is_stream: bool = False
+    created: str = ""
+    vectors: frozenset[str] = frozenset()
+    may_change: bool = True
+    fault: RestoredKind | None = None
+    detail: str = ""
+    is_named: bool = False
+    view: str = ""
+
+    def is_another(self, created: str) -> bool:
+        """Return whether this may be another index than that *created* then; one from a snapshot of it is not."""
+        return not self.created or self.created != created
+
+
+async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
+    """
+    Return where documents for *name* are written to; costs up to three requests.
+    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
+    an alias without a write index, is an error and not a fault of the target.
+    """
+    try:
+        answer = await retry(server, lambda: server.get_mapping(index=name))
+    except Exception as error:
+        if status_of(error) != 404 or is_named:
+            raise
+        return Target(name, fault="index_missing")
+    if not answer:
+        raise no_index(name)
+    if name not in answer:
+        if not is_named:
+            return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
+        return await _behind_name(server, name, answer)
+    mapping = answer[name].get("mappings") or {}
+    if "_data_stream_timestamp" in mapping:
+        stream = (await find_streams(server)).get(name)
+        return await _judge(server, stream or name, name, mapping, is_stream=stream is not None)
+    return await _judge(server, name, name, mapping)
+
+
+async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False) -> Target:
+    """Return the target *name*, whose documents go to the concrete *index*."""
+    settings = judge_mappings({index: {"mappings": mapping}}, server.context).each.get(index)
+    fault: RestoredKind | None = None if settings is not None else "unmapped"
+    created, may_change = await _read_settings(server, name, index)
+    vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
+    return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
+
+
+async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Target:
+    """Return the target of an alias or data stream that the caller names."""
+    mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
+    if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
+        last = last_generation(mappings)
+        return await _judge(server, name, last, mappings[last], is_stream=True)
+    index = (
+        next(iter(mappings))
+        if len(mappings) == 1
+        else write_index(await retry(server, lambda: server.get_alias(name=name)), name)
+    )
+    if index not in mappings:
+        found = ", ".join(sorted(mappings))
+        raise InvalidInputError(
+            f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
+        )
+    return replace(await _judge(server, index, index, mappings[index]), view=name)
+
+
+def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, node in properties.items():
+        if node.get("type") in VECTORS:
+            yield path + name
+        yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
+
+
+async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:
+    """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
+    try:
+        answer = await retry(
+            server, lambda: server.get_settings(index=name, name="index.creation_date,index.final_pipeline")
+        )
+    except Exception as error:
+        if status_of(error) not in (401, 403):
+            raise
+        return "", True
+    found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
+    may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())
+    return str((found.get(index) or {}).get("creation_date") or ""), may_change

@@ -1,0 +1,455 @@
+"""
+The format ``es_simhash`` of Spark: an index as a DataFrame, in slices, and its fields written back.
+
+Python on the driver and the executors talks to the server; no JVM connector is needed. Every write is conditional: a
+document that was changed since it was read keeps what it has. A task that is done again finds what it wrote before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from es_simhash.arguments import check_choice, check_count, check_fields
+from es_simhash.client.port import finish, port_of, stream
+from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
+from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.groups.recorded import check_recorded, settle_grouping
+from es_simhash.hashing import Scheme, from_hex
+from es_simhash.lookup.lookup_options import Verification
+from es_simhash.lookup.query import check_filter
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import refuse_hidden_fields
+from es_simhash.mapping.fields import (
+    DEFAULT_PREFIX,
+    Fields,
+    fingerprint_fields,
+    group_fields,
+    our_object,
+    own_content,
+    read_values,
+    say_taken,
+    whole_update,
+)
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.rule import Grouping
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages import Hits, Slice, View, open_ordered_view
+from es_simhash.transport.protocol import Key, document_key
+from es_simhash.transport.retry import now
+from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
+from es_simhash.writes.targets import refuse_updates
+
+KNOWN = {
+    "connection": (
+        "index", "path", "url", "product", "api_key", "user", "password", "ca_file", "timeout_seconds", "prefix",
+    ),
+    "reading": ("filter", "columns", "slices", "page", "scheme"),
+    "writing": (
+        *("scheme", "max_distance", "rule", "verify", "measure", "unit", "numbers", "per", "within", "canonical"),
+        "conflicts",
+    ),
+}  # fmt: skip
+"""The names of all options, by what they are for."""
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How an index is reached: what goes to the executors. The login is never shown."""
+
+    server: Server
+    index: str
+    prefix: str
+    login: Login = field(repr=False)
+    scheme: str | Scheme | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[Port]:
+        client, _ = open_client(self.server, self.login.headers, self.index)
+        try:
+            yield port_of(client, Context(self.prefix, self.scheme))
+        finally:
+            client.close()
+
+    def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
+        """Carry *operation* out with a client of its own, and return its result."""
+        with self.open() as server:
+            return finish(operation(server))
+
+
+def read_connection(options: Mapping[str, str]) -> Connection:
+    """Return the connection; the login is in *options*, else in the environment of the driver, else in a URL."""
+    index = options.get("index") or options.get("path")
+    if not index or not options.get("url"):
+        raise InvalidInputError("the options url and index are needed, such as https://host:9200 and news")
+    urls, logins = zip(*map(split_url, read_list(options, "url")), strict=True)
+    own = Login(options.get("api_key"), options.get("user"), options.get("password"))
+    login = next((each for each in (own, login_of_environment(), *logins) if each.headers), Login())
+    if (own.user is None) != (own.password is None) or (own.user and own.api_key):
+        raise InvalidInputError("give the option api_key, or the options user and password together")
+    product = check_choice("product", options.get("product", "auto"), ("auto", "elasticsearch", "opensearch"))
+    Fields(prefix := options.get("prefix", DEFAULT_PREFIX))
+    timeout = read_number(options, "timeout_seconds", 60)
+    server = Server(urls[0], product, options.get("ca_file") or ca_file_of_environment(), False, timeout, urls[1:])
+    return Connection(server, index, prefix, login)
+
+
+def refuse_unknown(options: Mapping[str, str], *groups: str) -> None:
+    """Raise InvalidInputError if an option is unknown; its value, which may be a secret, is not shown."""
+    known = {name for group in groups for name in KNOWN[group]}
+    if unknown := sorted({name.lower() for name in options} - known):
+        raise InvalidInputError(f"option {shorten(unknown[0])} is not known: give {', '.join(sorted(known))}")
+
+
+def read_list(options: Mapping[str, str], name: str) -> list[str]:
+    return [part.strip() for part in options.get(name, "").split(",") if part.strip()]
+
+
+def read_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """Return an option that is a whole number of 1 or more."""
+    try:
+        return check_count(name, int(options.get(name, default)))
+    except ValueError:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not a whole number of 1 or more") from None
+
+
+def read_scheme(options: Mapping[str, str]) -> str | Scheme | None:
+    """Return the scheme that an option names or describes; ``None`` where it is not given."""
+    given = options.get("scheme") or None
+    return Scheme.from_dict(read_json(options, "scheme")) if given and given.startswith("{") else given
+
+
+def read_json(options: Mapping[str, str], name: str) -> Any:
+    """Return an option that is JSON; ``None`` where it is not given."""
+    if not options.get(name):
+        return None
+    try:
+        return json.loads(options[name])
+    except ValueError as error:
+        raise InvalidInputError(f"option {name} {shorten(options[name])} is not JSON: {error}") from None
+
+
+_NEEDED = ("id", "index", "seq_no", "primary_term")
+_GROUPS = ("group", "duplicate_of", "distance")
+_KNOWN = {*_NEEDED, *_GROUPS, "routing", "fingerprint"}
+BATCH = 500
+SHOWN = 3
+
+
+@dataclass
+class TaskResult(WriterCommitMessage):
+    """How many documents of a task were written, changed or deleted since they were read, and refused; and why."""
+
+    written: int = 0
+    changed: int = 0
+    refused: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
+    """Return what writes a frame; raise if the index differs in scheme or grouping, or an update would lose a part."""
+    refuse_unknown(options, "connection", "writing")
+    names = set(schema.names)
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise InvalidInputError(f"column {missing[0]!r} is missing: read the documents with the format es_simhash")
+    if unknown := sorted(names - _KNOWN):
+        raise InvalidInputError(f"column {unknown[0]!r} is not written: select only {', '.join(sorted(_KNOWN))}")
+    if not names & {"fingerprint", "group"}:
+        raise InvalidInputError("there is nothing to write: give the column fingerprint, or group and those beside it")
+    if names & set(_GROUPS) and not names >= set(_GROUPS):
+        raise InvalidInputError(f"the columns {', '.join(_GROUPS)} are written together: give all of them or none")
+    skips = check_choice("conflicts", options.get("conflicts", "error"), ("error", "skip")) == "skip"
+    scheme = read_scheme(options) if "fingerprint" in names else None
+    connection = replace(read_connection(options), scheme=scheme)
+    if "fingerprint" in names and scheme is None:
+        raise InvalidInputError(
+            "fingerprints are written with their scheme: give its name, or json.dumps(its to_dict())"
+        )
+    request = _request(options) if "group" in names else None
+    resolved, grouping = connection.run(lambda server: _settle(server, connection.index, request))
+    return _Writer(connection, resolved, grouping, "fingerprint" in names, skips)
+
+
+def _request(options: Mapping[str, str]) -> GroupingRequest:
+    """Return the grouping that the caller says the groups have."""
+    if not options.get("max_distance"):
+        raise InvalidInputError("groups are written with the max_distance, rule and verify that made them: give these")
+    similarity, within = read_json(options, "verify"), read_list(options, "within")
+    if within and len(within) != 2:
+        raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
+    measure: Any = options.get("measure", "jaccard")
+    unit: Any = options.get("unit", "words")
+    numbers: Any = options.get("numbers", "any")
+    return GroupingRequest(
+        rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
+        max_distance=read_json(options, "max_distance"),
+        canonical=read_list(options, "canonical") or "id",
+        # Not the number alone, which would take the measure from what the index records.
+        verify=False if similarity is None else Verification(similarity, measure=measure, unit=unit, numbers=numbers),
+        per=options.get("per") or False,
+        within=False if not within else (within[0], within[1]),
+    )
+
+
+async def _settle(server: Port, index: str, request: GroupingRequest | None) -> tuple[Resolved, Grouping | None]:
+    resolved = await resolve_index(server, index)
+    agree(resolved, server.context)
+    await refuse_updates(server, index, resolved.mappings)
+    if request is None:
+        return resolved, None
+    return resolved, await settle_grouping(server, resolved, request)
+
+
+@dataclass(frozen=True)
+class _Writer(DataSourceArrowWriter):
+    """
+    Writes the documents of a task in batches, to the indices that were *resolved* when the writing began.
+    *grouping*: ``None`` if no groups are written. *skips*: documents changed since they were read are no error.
+    """
+
+    connection: Connection
+    resolved: Resolved
+    grouping: Grouping | None
+    has_fingerprints: bool
+    skips: bool
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
+        done = TaskResult()
+        with self.connection.open() as server:
+            for batch in iterator:
+                for begin in range(0, len(batch), BATCH):
+                    finish(self._write(server, batch.slice(begin, BATCH).to_pylist(), done))
+        return done
+
+    def commit(self, messages: list[Any]) -> None:
+        """Raise IncompleteWriteError if documents were not written that may not be skipped."""
+        changed = sum(each.changed for each in messages)
+        refused = sum(each.refused for each in messages)
+        if refused or (changed and not self.skips):
+            reasons = [reason for each in messages for reason in each.reasons][:SHOWN]
+            written = sum(each.written for each in messages)
+            raise IncompleteWriteError(
+                f"{written:,} documents were written; {changed:,} were changed or deleted since they were read, and "
+                f"{refused:,} refused ({'; '.join(reasons)}): read these again, and write them",
+                changed=changed,
+                refused=refused,
+            )
+
+    def abort(self, messages: list[Any]) -> None:
+        """Leave what was written: each document is right by itself."""
+
+    async def _write(self, server: Port, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> None:
+        at = now()
+        wanted = {}
+        for row in rows:
+            key = Key(row["index"], row["id"], row.get("routing"))
+            if key.index not in self.resolved.each:
+                raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
+            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row, at)
+        changed: set[Key] = set()
+        taken: list[str] = []
+
+        def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            version, fields = wanted[key]
+            source, prefix = found.get("_source") or {}, self.connection.prefix
+            if fields and (held := own_content(source, prefix)) is not None:
+                taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
+                return None
+            own = our_object(source, prefix)
+            if self.has_fingerprints:
+                is_new = own.get("fingerprint") != fields.get("fingerprint")
+                # Of the same text the terms of passages stay; only the mark of a pipeline is wrong then.
+                fields = whole_update(fields) if is_new else {"error": None, **fields}
+            given = {name: value for name, value in fields.items() if own.get(name) != value}
+            if own.get("at"):
+                given.pop("at", None)  # the moment it was first grouped
+            if not given:
+                return None
+            if version != (found["_seq_no"], found["_primary_term"]):
+                changed.add(key)
+                return None
+            return "update", {"doc": {self.connection.prefix: given}}
+
+        outcomes = await rewrite(
+            server, list(wanted), change, source=[self.connection.prefix], check=lambda: self._check(server)
+        )
+        done.changed += len(changed)
+        done.reasons += [f"{key.index}/{key.id}: changed since it was read" for key in sorted(changed)[:SHOWN]]
+        done.refused += len(taken)
+        done.reasons += taken[:SHOWN]
+        for outcome in outcomes:
+            if outcome is None:
+                continue
+            done.written += outcome.is_done
+            done.changed += outcome.status in (CONFLICT, MISSING)
+            done.refused += not outcome.is_done and outcome.status not in (CONFLICT, MISSING)
+            if not outcome.is_done and len(done.reasons) < SHOWN:
+                done.reasons.append(str(outcome.to_failure()))
+
+    def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if self.has_fingerprints and row["fingerprint"] is not None:
+            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.connection.prefix)[
+                self.connection.prefix
+            ]
+        if self.grouping is not None and row["group"] is not None:
+            canonical, distance = row["duplicate_of"], row["distance"]
+            fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
+        return fields
+
+    async def _check(self, server: Port) -> None:
+        if self.grouping is not None:
+            await check_recorded(server, self.connection.index, self.grouping, before=self.resolved, regroup=False)
+        else:
+            agree(await resolve_index(server, self.connection.index), server.context)
+
+
+# What a document is told from every other one by, its version, and its fingerprint.
+OWN_COLUMNS = {
+    "id": pa.string(),
+    "index": pa.string(),
+    "routing": pa.string(),
+    "seq_no": pa.int64(),
+    "primary_term": pa.int64(),
+    "fingerprint": pa.string(),
+}
+_DDL = {pa.string(): "string", pa.int64(): "bigint"}
+KEEP_ALIVE_SECONDS = 600
+SLICES, PAGE = 8, 1_000
+
+
+def register(spark: SparkSession) -> None:
+    """Let *spark* read and write the format ``es_simhash``."""
+    spark.dataSource.register(SimHashSource)
+
+
+class SimHashSource(DataSource):
+    """The format ``es_simhash``; docs/spark.md lists its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "es_simhash"
+
+    def schema(self) -> str:
+        """Return the columns that a document has, and those of the option ``columns``, which are strings."""
+        columns = OWN_COLUMNS | dict.fromkeys(_extra_columns(self.options), pa.string())
+        return ", ".join(f"`{name.replace('`', '``')}` {_DDL[kind]}" for name, kind in columns.items())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the index."""
+        refuse_unknown(self.options, "connection", "reading")
+        if schema.names != [*OWN_COLUMNS, *_extra_columns(self.options)]:
+            raise InvalidInputError("the columns are those of the option columns: give no schema")
+        return _Reader(
+            replace(read_connection(self.options), scheme=read_scheme(self.options)),
+            _extra_columns(self.options),
+            check_filter(read_json(self.options, "filter")),
+            read_number(self.options, "slices", SLICES),
+            read_number(self.options, "page", PAGE),
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's
+        """Return what writes fingerprints and groups into documents of the index."""
+        if overwrite:
+            raise InvalidInputError("documents are changed, never replaced: give mode('append')")
+        return make_writer(self.options, schema)
+
+
+def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
+    names = check_fields("columns", read_list(options, "columns"), may_lack=True)
+    if taken := [name for name in names if name in OWN_COLUMNS]:
+        raise InvalidInputError(f"columns {shorten(taken[0])} is a column already: leave it out")
+    return names
+
+
+@dataclass
+class _Slice(InputPartition):
+    number: int
+    view: View | None
+
+
+@dataclass(frozen=True)
+class _Reader(DataSourceReader):
+    """Reads the documents that match *filter*, in slices of one view; each slice is a partition."""
+
+    connection: Connection
+    columns: Sequence[str]
+    filter: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    slices: int = SLICES
+    page: int = PAGE
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
+        self.connection.run(self._check)
+        view = self.connection.run(lambda server: open_ordered_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
+        return [_Slice(number, view) for number in range(self.slices)]
+
+    async def _check(self, server: Port) -> None:
+        resolved = await resolve_index(server, self.connection.index)
+        agree(resolved, server.context)
+        refuse_hidden_fields(resolved.mappings, self.columns)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Slice)  # noqa: S101 -- what partitions() returned
+        with self.connection.open() as server:
+            for hits in stream(self._read(server, partition)):
+                yield self._batch(hits)
+
+    async def _read(self, server: Port, part: _Slice) -> AsyncGenerator[Sequence[Hits], None]:
+        query = {"bool": {"filter": list(self.filter)}} if self.filter else {"match_all": {}}
+        body: dict[str, Any] = {"query": query, "_source": list(self.columns) or False, "seq_no_primary_term": True}
+        # From doc values: _source may leave our fields out.
+        body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
+        place = (part.number, self.slices)
+        reading = Slice(server, self.connection.index, body, view=part.view, page=self.page, part=place)
+        async with aclosing(reading.pages()) as pages:
+            async for hits in pages:
+                if hits:
+                    yield [hits]
+        check_whole(reading.gaps)
+
+    def _batch(self, hits: Hits) -> pa.RecordBatch:
+        fingerprint = Fields(self.connection.prefix).fingerprint
+        rows = [(document_key(hit), hit, hit.get("_source") or {}) for hit in hits]
+        columns: dict[str, list[Any]] = {
+            "id": [key.id for key, _, _ in rows],
+            "index": [key.index for key, _, _ in rows],
+            "routing": [key.routing for key, _, _ in rows],
+            "seq_no": [hit["_seq_no"] for _, hit, _ in rows],
+            "primary_term": [hit["_primary_term"] for _, hit, _ in rows],
+            "fingerprint": [_as_string(hit.get("fields", {}).get(fingerprint, ())) for _, hit, _ in rows],
+        }
+        columns |= {name: [_as_string(read_values(source, name)) for _, _, source in rows] for name in self.columns}
+        arrays = [pa.array(values, OWN_COLUMNS.get(name, pa.string())) for name, values in columns.items()]
+        return pa.record_batch(arrays, list(columns))
+
+
+def _as_string(values: Sequence[Any]) -> str | None:
+    """Return the values of a field: strings joined by line feeds, as a text is read; anything else as JSON."""
+    values = [each for each in values if each is not None]
+    if not values:
+        return None
+    if all(isinstance(each, str) for each in values):
+        return "\n".join(values).encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=True)

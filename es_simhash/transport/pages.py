@@ -1,0 +1,477 @@
+"""
+Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
+
+It reads a point in time, in one or several slices, or a scroll if a server has no usable one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, TypeAlias
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.transport.answers import (
+    Gap,
+    find_gaps,
+    is_closed,
+    is_shard_missing,
+    is_slice_refused,
+    is_window_refused,
+)
+from es_simhash.transport.protocol import Call, Index, error_text, status_of
+from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing
+from es_simhash.transport.server import Server
+
+Hits = Sequence[Mapping[str, Any]]
+Pages: TypeAlias = AsyncGenerator[Hits, None]
+_LARGEST_PAGE = 2**31 - 1
+# OpenSearch: an index without any mapping does not know this field, and no document is in it.
+_BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
+
+
+class View:
+    """
+    A point in time, what may be missing from it, and how many hits it gives at once.
+    *pit*: its id, as the last answer gave it. *keep_alive*: seconds. *attempts*: for a page, before a refusal counts.
+    """
+
+    def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
+        self.is_opensearch = "pit_id" in opened
+        self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
+        self.keep_alive = f"{keep_alive}s"
+        self.largest_page = _LARGEST_PAGE
+        self.gaps = dict.fromkeys(find_gaps(opened))
+        self.ranked = False
+        self.attempts = 1
+
+    def order(self) -> list[dict[str, Any]]:
+        """
+        Return an order without ties, by shard and place in it: what ties with the last hit of a page would be lost.
+        OpenSearch numbers the shards of each index from 0, so the index is part of the order there.
+        """
+        score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
+        return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
+
+    def call(self, body: Mapping[str, Any]) -> Call:
+        return Call("search", {"body": {**body, "pit": {"id": self.pit, "keep_alive": self.keep_alive}}})
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        self.pit = answer.get("pit_id", self.pit)
+
+    def close(self) -> Call:
+        body = {"pit_id": [self.pit]} if self.is_opensearch else {"id": self.pit}
+        return Call("close_point_in_time", {"body": body})
+
+
+class Cursor:
+    """
+    How far one search, or one slice of it (*part*: its number, from 0, and their number), has been read in a view.
+    The ``size`` and order of *body* are set here. *is_ordered*: pages are read in order from the beginning.
+    """
+
+    def __init__(
+        self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
+    ) -> None:
+        number, slices = part
+        self._whole = body
+        self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
+        self._page = page
+        self._after: Any = None
+        self._is_ordered = is_ordered
+        self.asked = 0
+        self.is_open = True
+
+    @property
+    def whole(self) -> Cursor:
+        return Cursor(self._whole, self._page)
+
+    @property
+    def is_fresh(self) -> bool:
+        return self._after is None
+
+    def call(self, view: View) -> Call:
+        self.asked = min(self._page, view.largest_page)
+        self._is_ordered = self._is_ordered or self.asked < self._page
+        request = {**self._body, "size": self.asked}
+        if self._is_ordered:
+            request["sort"] = view.order()
+        if self._after is not None:
+            request["search_after"] = self._after
+        return view.call(request)
+
+    def must_order(self, hits: Hits) -> bool:
+        """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""
+        if self._is_ordered or len(hits) < self.asked:
+            return False
+        self._is_ordered = True
+        return True
+
+    def advance(self, hits: Hits) -> None:
+        self.is_open = len(hits) >= self.asked
+        if hits and self.is_open:
+            self._after = hits[-1]["sort"]
+
+
+logger = logging.getLogger("es_simhash")
+
+KEEP_ALIVE_SECONDS = 600
+# What servers allow by default.
+LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
+_UNORDERED = {"sort": ["_doc"]}
+# Where the caller is slow on purpose, a page is read about so often.
+PACED_SECONDS = 60
+
+
+class NoOrder(Exception):  # noqa: N818 -- caught where pages are read, never shown
+    """The server cannot keep an order in a point in time, as OpenSearch before 3.3."""
+
+
+@dataclass
+class Reading:
+    """
+    All hits of *body* in *index*; after the last page :attr:`gaps` says why some may be missing.
+    The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. *ranked*: the
+    highest score comes first, if the server can do that.
+    """
+
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    page: int
+    routing: str | None = None
+    ranked: bool = False
+    gaps: list[Gap] = field(default_factory=list)
+
+    async def pages(self) -> Pages:
+        """Yield the hits, page by page; the next page is read when it is asked for."""
+        options = {} if self.routing is None else {"routing": self.routing}
+        async with viewing(self.server, self.index, KEEP_ALIVE_SECONDS, options) as view:
+            if view is not None:
+                view.ranked = self.ranked
+                try:
+                    async with aclosing(read_view(self.server, view, self.body, page=self.page)) as pages:
+                        async for hits in pages:
+                            self.gaps = list(view.gaps)
+                            yield hits
+                except NoOrder:
+                    pass
+                else:
+                    self.gaps = list(view.gaps)
+                    return
+        scroll = Scroll(self.server, self.index, self.body, page=self.page, options=options)
+        async with aclosing(scroll.read()) as pages:
+            async for hits in pages:
+                self.gaps = scroll.gaps
+                yield hits
+        self.gaps = scroll.gaps
+
+
+async def read_each(
+    server: Server, index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int
+) -> list[Gap]:
+    """Give every hit to the function *take*, page by page, and return why some may be missing."""
+    reading = Reading(server, index, body, page=page)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            take(hits)
+    return reading.gaps
+
+
+async def read_view(
+    server: Server, view: View, body: Mapping[str, Any], *, page: int, likely: float = math.inf
+) -> Pages:
+    """
+    Yield the hits of *body* in a *view*; NoOrder is raised, before any hit, if the server can keep no order in it.
+    *likely*: how many hits there probably are; those that fit on one page are first read in no order, which is faster.
+    """
+    async with aclosing(_read_cursors(server, view, [Cursor(body, page, is_ordered=likely >= page)])) as steps:
+        async for step in steps:
+            yield step.hits
+
+
+@dataclass(slots=True)
+class Step:
+    """
+    The hits of a page of every slice, and the *calls* that read the next pages.
+    Who carries these out, together with other work, puts their *answers* here; else they are carried out afterwards.
+    """
+
+    hits: Hits
+    calls: Sequence[Call]
+    answers: Sequence[Any] | None = None
+
+
+class Slices:
+    """
+    All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
+    *page* is for each slice, and becomes smaller if ``max_result_window`` is. A page that the server is too busy for is
+    asked for again. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not
+    end between two pages.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        index: Index,
+        body: Mapping[str, Any],
+        *,
+        page: int,
+        slices: int,
+        documents_per_second: float | None = None,
+    ) -> None:
+        self._keep_alive = KEEP_ALIVE_SECONDS
+        if documents_per_second is not None:
+            page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
+            between_pages = page * slices / documents_per_second
+            self._keep_alive = int(min(max(self._keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
+        self._server = server
+        self._index = index
+        self._body = body
+        self._page = page
+        self._slices = slices
+        self.gaps: list[Gap] = []
+
+    async def steps(self) -> AsyncGenerator[Step, None]:
+        async with viewing(self._server, self._index, self._keep_alive) as view:
+            if view is not None:
+                view.attempts = ATTEMPTS
+                cursors = [Cursor(self._body, self._page, part=(each, self._slices)) for each in range(self._slices)]
+                try:
+                    async with aclosing(_read_cursors(self._server, view, cursors)) as steps:
+                        async for step in steps:
+                            yield step
+                except NoOrder:
+                    pass
+                else:
+                    self.gaps = list(view.gaps)
+                    return
+        scroll = Scroll(self._server, self._index, self._body, page=self._page, keep_alive=self._keep_alive)
+        async with aclosing(scroll.read()) as pages:
+            async for hits in pages:
+                yield Step(hits, [])
+        self.gaps = scroll.gaps
+
+
+@dataclass
+class Slice:
+    """
+    All hits of the slice *part*, its number and the number of slices, in a *view* that all slices share.
+    *view*: of :func:`open_ordered_view`. If it is ``None``, each slice is scrolled, and sees the index as it is when
+    its reading begins.
+    """
+
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    view: View | None
+    page: int
+    part: tuple[int, int]
+    gaps: list[Gap] = field(default_factory=list)
+
+    async def pages(self) -> Pages:
+        part, view = self.part, self.view
+        if view is None:
+            sliced = {**self.body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self.body
+            scroll = Scroll(self.server, self.index, sliced, page=self.page)
+            async with aclosing(scroll.read()) as pages:
+                async for hits in pages:
+                    yield hits
+            self.gaps = scroll.gaps
+            return
+        view.attempts = ATTEMPTS
+        try:
+            async with aclosing(_read_cursors(self.server, view, [Cursor(self.body, self.page, part=part)])) as steps:
+                async for step in steps:
+                    yield step.hits
+        except NoOrder:
+            raise InvalidInputError("the server cannot keep an order in a point in time: read without one") from None
+        self.gaps = list(view.gaps)
+
+
+async def open_ordered_view(server: Server, index: Index, keep_alive: int) -> View | None:
+    """
+    Open a view that several programs can read at once; it ends after *keep_alive* seconds without a read.
+    ``None`` if there is no point in time, or the server keeps no order in one, as OpenSearch before 3.3.
+    """
+    view = await open_view(server, index, keep_alive)
+    if view is None:
+        return None
+    try:
+        async with aclosing(read_view(server, view, {"_source": False}, page=1)) as pages:
+            async for _ in pages:
+                break
+    except BaseException as error:
+        await close_view(server, view)
+        if isinstance(error, NoOrder):
+            return None
+        raise
+    return view
+
+
+async def open_view(
+    server: Server, index: Index, keep_alive: int, options: Mapping[str, Any] | None = None
+) -> View | None:
+    """
+    Open a point in time, which ends after *keep_alive* seconds without a read; cancelled meanwhile, it is closed.
+    ``None`` if there is none: too old a server, no right to one, a shard missing.
+    """
+    opening = server.open_point_in_time(index=index, keep_alive=f"{keep_alive}s", **(options or {}))
+    try:
+        opened, cancelled = await server.to_the_end(opening)
+    except Exception as error:
+        # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
+        is_lacking = status_of(error) in (400, 403, 404, 405) or is_shard_missing(error)
+        if not is_lacking or is_closed(error):
+            raise
+        # A missing index fails again when it is scrolled, in its own words.
+        logger.debug("no point in time (%s); scrolling instead", error)
+        return None
+    view = View(opened, keep_alive)
+    if cancelled is not None:
+        await close_view(server, view)
+        raise cancelled
+    return view
+
+
+async def close_view(server: Server, view: View) -> None:
+    await _give_back(server, view.close())
+
+
+@asynccontextmanager
+async def viewing(
+    server: Server, index: Index, keep_alive: int, options: Mapping[str, Any] | None = None
+) -> AsyncIterator[View | None]:
+    """Open a view as :func:`open_view` does, and close it on every way out."""
+    view = await open_view(server, index, keep_alive, options)
+    try:
+        yield view
+    finally:
+        if view is not None:
+            await close_view(server, view)
+
+
+async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
+    """Carry *calls* out; a failure is an answer."""
+    if len(calls) != 1:
+        return await server.together(calls, concurrency=len(calls)) if calls else []
+    return [await attempt(server.send(calls[0]))]
+
+
+async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -> AsyncGenerator[Step, None]:
+    """Yield what *cursors* read in a *view*; raise NoOrder, before any hit, if the server can keep no order there."""
+    answers: Sequence[Any] = await _send(server, [each.call(view) for each in cursors])
+    if len(cursors) > 1 and any(map(is_slice_refused, answers)):
+        cursors = [cursors[0].whole]
+        answers = await _send(server, [cursors[0].call(view)])
+    while cursors:
+        hits: list[Mapping[str, Any]] = []
+        for cursor, answer in zip(cursors, answers, strict=True):
+            found = await _settle(server, view, cursor, answer)
+            cursor.advance(found)
+            hits += found
+        cursors = [each for each in cursors if each.is_open]
+        step = Step(hits, [each.call(view) for each in cursors])
+        yield step
+        answers = await _send(server, step.calls) if step.answers is None else step.answers
+
+
+async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:
+    """Return the hits of *answer*, asked for again as needed; raise NoOrder where the server can keep no order."""
+    patience = Patience(view.attempts)
+    while True:
+        is_refused = isinstance(answer, BaseException)
+        gaps = [] if is_refused else find_gaps(answer)
+        if not is_refused:
+            view.note(answer)
+        if cursor.asked > 1 and is_window_refused(answer if is_refused else gaps):  # by one of several indices
+            view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
+        elif is_refused:
+            if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
+                raise NoOrder
+            if patience.is_spent or not is_passing(answer):
+                raise answer
+            await patience.wait(server)
+        elif not cursor.must_order(answer["hits"]["hits"]):
+            view.gaps |= dict.fromkeys(gaps)
+            hits: Hits = answer["hits"]["hits"]
+            return hits
+        [answer] = await _send(server, [cursor.call(view)])
+
+
+@dataclass
+class Scroll:
+    """As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty."""
+
+    server: Server
+    index: Index
+    body: Mapping[str, Any]
+    _: KW_ONLY
+    page: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    keep_alive: int = KEEP_ALIVE_SECONDS
+    order: Mapping[str, Any] = field(default_factory=lambda: _UNORDERED)
+    _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return list(self._gaps)
+
+    async def read(self) -> Pages:
+        server = self.server
+        answer = await self._open()
+        scroll = answer.get("_scroll_id")
+        try:
+            while hits := answer["hits"]["hits"]:
+                yield hits
+                answer = await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
+                scroll = answer.get("_scroll_id", scroll)
+                self._gaps |= dict.fromkeys(find_gaps(answer))
+        finally:
+            await _end_scroll(server, scroll)
+
+    async def _open(self) -> dict[str, Any]:
+        """Return the first page, which becomes smaller if the server allows only that; cancelled, end the scroll."""
+        server, page = self.server, self.page
+        while True:
+            # A scroll always counts its hits: both products refuse one that must not count them.
+            request = {**self.body, "size": page, **self.order, "track_total_hits": True}
+            opening = server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
+            try:
+                answer, cancelled = await server.to_the_end(opening)
+            except Exception as error:
+                if not is_window_refused(error) or page == 1:
+                    raise
+            else:
+                self._gaps = dict.fromkeys(find_gaps(answer))
+                if cancelled is None and (page == 1 or not is_window_refused(self._gaps)):
+                    return answer
+                await _end_scroll(server, answer.get("_scroll_id"))
+                if cancelled is not None:
+                    raise cancelled
+            page = max(1, page // 2)
+
+
+async def _end_scroll(server: Server, scroll: str | None) -> None:
+    if scroll is not None:
+        await _give_back(server, Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
+
+
+async def _give_back(server: Server, call: Call) -> None:
+    """Carry out *call*, which frees something on the server; if that fails, the server frees it later by itself."""
+    try:
+        _, cancelled = await server.to_the_end(server.send(call))
+    except Exception as error:  # noqa: BLE001 -- the answer, or the error on its way, matters more
+        logger.debug("%s failed: %s", call.api, error)
+    except BaseException:  # an interrupt, perhaps before the request was sent
+        with suppress(Exception):
+            await server.send(call)
+        raise
+    else:
+        if cancelled is not None:
+            raise cancelled

@@ -1,0 +1,306 @@
+"""
+Gives fingerprints to documents that are already in an index, and new ones to documents whose text has changed.
+
+Reads every document, and writes only what is missing or wrong, each document only in the version that was
+read. Later passes read what changed meanwhile, until nothing is left. ``judge`` decides what a document
+needs, counts and remembers; ``put_fields`` finds the indices.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from es_simhash.arguments import Count, check_fields, check_number, check_options, check_output, option
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.pages import Hits, Slices, Step
+from es_simhash.transport.protocol import (
+    Index,
+    Key,
+    Progress,
+    check_index,
+    document_key,
+    noting,
+    were,
+)
+from es_simhash.transport.retry import Patience, check_shards, now, refresh
+from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
+from es_simhash.upkeep.put_fields import (
+    find_targets,
+    has_passages,
+    record_settings,
+    record_text_fields,
+    scheme_of,
+)
+from es_simhash.writes.bulk import Bulk, rewrite
+from es_simhash.writes.operations import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillOptions:
+    """
+    How to backfill, checked, and sizes.
+    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed meanwhile.
+
+    Args:
+        text_field:
+            Field or fields of the text; by default those that the index records.
+        filter:
+            A query, or a list of queries, that the documents to look at match.
+        workers:
+            Processes that compute fingerprints; started only where there is enough to do. A script that uses
+            more than one must guard its entry point: ``if __name__ == "__main__"``.
+        slices:
+            Slices of the index that are read, and bulk requests that are sent, at once.
+        page:
+            Documents read by one slice at a time.
+        documents_per_second:
+            Go no faster than this.
+        checkpoint:
+            File that records what is done, 8 bytes a document; with the same file, a later run goes on.
+        dry_run:
+            Write nothing; count what would change, and forecast the time.
+    """
+
+    text_field: str | Sequence[str] | None = None
+    filter: Filter = None
+    workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
+    slices: int = option(2, Count(), "N", "Number of parts of the index that are read at once.")
+    page: int = option(1_000, Count())
+    bulk: int = option(500, Count())
+    passes: int = option(8, Count())
+    documents_per_second: float | None = option(
+        None,
+        partial(check_number, above=0, advice="a number above 0"),
+        "N",
+        "At most N documents per second.",
+        "--rate",
+    )
+    checkpoint: str | os.PathLike[str] | None = option(
+        None,
+        check_output,
+        "FILE",
+        "Record finished documents here, 8 bytes each; a later run with the same file skips them.",
+    )
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        check_filter(self.filter)
+        check_fields("text_field", self.text_field, may_lack=True)
+        check_options(self)
+
+
+async def backfill(
+    server: Port, index: Index, options: BackfillOptions
+) -> AsyncGenerator[Sequence[BackfillProgress], None]:
+    """
+    Give every document of *index* the fingerprint of its present text; emit a :class:`BackfillProgress` regularly, and
+    at the end. Raises InvalidInputError if the text field differs from the recorded one or no document has it,
+    MappingError if an index maps our fields wrongly, or lacks them and no text field is named, and
+    IncompleteSearchError if some documents could not be read.
+    """
+    server = await reading_primaries(server, index)
+    await check_shards(server, check_index(index))
+    targets = await find_targets(server, index, options.text_field, dry_run=options.dry_run)
+    scheme = scheme_of(targets)
+    fields = {name: list(each.text_fields) for name, each in targets.items()}
+    same = len({tuple(each) for each in fields.values()}) == 1
+    purpose: dict[str, Any] = {
+        "prefix": server.prefix,
+        "scheme": scheme.to_dict(),
+        "text_fields": next(iter(fields.values())) if same else fields,
+    }
+    if has_passages(targets):
+        purpose["passages"] = True
+    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
+    checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
+    try:
+        judge = Judge(server.prefix, targets, pool)
+        backfill = _Backfill(server.context, index, options, judge, checkpoint)
+        with noting(lambda: were(backfill.written, "changed")):
+            async with aclosing(backfill.run(server)) as parts:
+                async for part in parts:
+                    yield part
+    finally:
+        try:
+            await server.compute(pool.close)
+        finally:
+            await server.compute(checkpoint.close)
+
+
+async def finish_backfill(server: Port, index: Index, options: BackfillOptions) -> BackfillProgress:
+    """Carry a whole backfill out, and return its last report, with the first failures of all."""
+    last: BackfillProgress
+    failures: list[Failure] = []
+    async with aclosing(backfill(server, index, options)) as parts:
+        async for part in parts:
+            last = part[-1]
+            failures += last.failures[: FIRST_FAILURES - len(failures)]
+    return replace(last, failures=tuple(failures))
+
+
+class _Backfill:
+    def __init__(
+        self, context: Context, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint
+    ) -> None:
+        self._context = context
+        self._index = index
+        self._options = options
+        self._judge = judge
+        self._ledger = Ledger(judge, checkpoint)
+        self._began = self._elapsed = 0.0
+
+    @property
+    def written(self) -> int:
+        """How many documents are known to be changed."""
+        return 0 if self._options.dry_run else self._ledger.changed
+
+    async def run(self, server: Port) -> AsyncGenerator[Sequence[BackfillProgress], None]:
+        options, ledger = self._options, self._ledger
+        query = {"bool": {"filter": check_filter(options.filter)}}
+        await refresh(server, self._index)
+        # Shards that do not answer now are found missing when they are read.
+        ledger.total, _ = await count_documents(server, self._index, query, patience=Patience())
+        self._began = await server.compute(time.monotonic)
+        body = {"query": query, "seq_no_primary_term": True}
+        # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
+        marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
+        first = {**body, "query": marked, "_source": self._judge.source}
+        async with aclosing(self._pass(server, first, options.page, self._take_first)) as parts:
+            async for part in parts:
+                yield part
+        self._refuse_unseen()
+        for _ in range(0 if options.dry_run else options.passes):
+            before = ledger.work
+            ledger.begin_pass()
+            await refresh(server, self._index)
+            # Ids and versions are enough: a document that is as this run left it needs no second look.
+            async with aclosing(
+                self._pass(server, {**body, "_source": False}, 5 * options.page, self._take_later)
+            ) as parts:
+                async for part in parts:
+                    yield part
+            if ledger.work == before:
+                break
+        ledger.end()
+        if not options.dry_run:
+            await refresh(server, self._index)
+            await self._record_passages(server)
+        yield [self._report(is_done=True)]
+
+    async def _pass(
+        self, server: Port, body: Mapping[str, Any], page: int, take: Callable[[Port, Step], Awaitable[bool]]
+    ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
+        options = self._options
+        reading = Slices(
+            server,
+            self._index,
+            body,
+            page=page,
+            slices=options.slices,
+            documents_per_second=options.documents_per_second,
+        )
+        async with aclosing(reading.steps()) as steps:
+            async for step in steps:
+                if await take(server, step):
+                    yield [self._report()]
+        check_whole(reading.gaps)
+
+    async def _take_first(self, server: Port, step: Step) -> bool:
+        """Compare and write a page of the first pass, while the next pages are read; return whether to report."""
+        hits = step.hits
+        self._refuse_new_indices(hits)
+        at = await server.compute(now)
+        wrong: list[Judgement] = await server.compute(self._ledger.compare, hits, at)
+        if self._options.dry_run:
+            self._ledger.changed += len(wrong)
+            wrong = []
+        parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
+        bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
+        calls = [*(bulk.call() for bulk in bulks), *step.calls]
+        answers = await server.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
+        changed: list[Key] = []
+        for part, bulk, answer in zip(parts, bulks, answers, strict=False):
+            outcomes = await bulk.finish(server, answer)
+            changed += await server.compute(self._ledger.settle, part, outcomes)
+        await self._compare_again(server, changed)
+        shown = self._judge.take_shown()
+        if not self._options.dry_run:
+            await record_text_fields(server, self._judge.targets, shown)
+        self._ledger.seen += len(hits)
+        self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
+        await self._pace(server)
+        step.answers = answers[len(parts) :]
+        server.tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
+        return True
+
+    async def _take_later(self, server: Port, step: Step) -> bool:
+        self._refuse_new_indices(step.hits)
+        fresh = await server.compute(self._ledger.find_fresh, step.hits)
+        if fresh:
+            # What is written of these counts as changed, so each also counts as compared.
+            self._ledger.seen += len(fresh)
+            await self._compare_again(server, [document_key(hit) for hit in fresh])
+        return bool(fresh)
+
+    async def _compare_again(self, server: Port, places: Sequence[Key]) -> None:
+        at = await server.compute(now)
+
+        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+            [latest[place]] = self._judge.judge([found], at)
+            operation = latest[place].operation
+            return None if operation is None else (operation.kind, operation.body)
+
+        for begin in range(0, len(places), self._options.bulk):
+            part = places[begin : begin + self._options.bulk]
+            latest: dict[Key, Judgement] = {}
+            outcomes = await rewrite(server, part, change, source=self._judge.source)
+            await server.compute(self._ledger.settle_latest, part, outcomes, latest)
+
+    def _refuse_new_indices(self, hits: Hits) -> None:
+        if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
+            reason = f"index {min(unknown)!r} was added while documents were read"
+            raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
+
+    async def _record_passages(self, server: Port) -> None:
+        """Record the indices in which every document with a text now has the terms of its passages."""
+        for name, target in self._judge.targets.items():
+            is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
+            if is_done and await self._saw_all(server, name):
+                # So lookups of passages are complete there.
+                await record_settings(server, self._judge.targets, name, passages="complete")
+
+    async def _saw_all(self, server: Port, name: str) -> bool:
+        """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
+        documents, gaps = await count_documents(server, name, patience=Patience())
+        return not gaps and documents <= self._ledger.seen_by_index[name]
+
+    def _refuse_unseen(self) -> None:
+        """Refuse a text field that no document has, unless the index has no documents."""
+        fields = self._judge.never_seen()
+        if fields and self._ledger.seen:
+            raise InvalidInputError(
+                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
+            )
+
+    async def _pace(self, server: Port) -> None:
+        self._elapsed = await server.compute(time.monotonic) - self._began
+        if (rate := self._options.documents_per_second) is not None:
+            ahead = self._ledger.seen / rate - self._elapsed
+            if ahead > 0:
+                await server.sleep(ahead)
+
+    def _report(self, *, is_done: bool = False) -> BackfillProgress:
+        return self._ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)

@@ -1,0 +1,330 @@
+"""
+What a follower follows: the indices, the place in each shard up to which it has read, and the changes after that.
+
+All operations up to the global checkpoint of a shard are in every copy, so a search after a refresh shows each of
+them that a later one has not replaced. A follower reads up to that checkpoint and no further.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import xxhash
+
+from es_simhash.hashing import Scheme
+from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
+from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
+from es_simhash.transport.pages import Hits
+from es_simhash.transport.protocol import Call, Index
+from es_simhash.transport.retry import now, retry
+from es_simhash.upkeep.follow_options import FollowOptions, Tally
+from es_simhash.upkeep.needed import Judge, Judgement
+from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
+from es_simhash.writes.bulk import CONFLICT, MISSING, send_bulk
+from es_simhash.writes.operations import refuse_hindered
+
+# The settings of all indices are read again after so many seconds, and where an index is new.
+TARGETS_SECONDS = 60.0
+
+
+class FollowedIndices:
+    """The indices behind a name, as they are now; *judge* is ``None`` before the first look."""
+
+    def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
+        self._context = context
+        self._index = index
+        self._options = options
+        self._positions = Positions(index)
+        self._pool: FingerprintPool | None = None
+        self._computed: tuple[Scheme, bool] | None = None
+        self._read_at = -math.inf
+        self.judge: Judge | None = None
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        return {} if self.judge is None else self.judge.targets
+
+    @property
+    def purposes(self) -> dict[str, str]:
+        """A digest of that, by UUID of the index."""
+        return {each.uuid: _purpose(each) for each in self.targets.values()}
+
+    async def check(self, server: Port) -> None:
+        """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
+        await find_targets(server, self._index, self._options.text_field, dry_run=True)
+
+    async def look(self, server: Port, clock: float) -> dict[Shard, Position]:
+        """Return the position of each shard; add our fields to a new index that lacks them."""
+        found = await self._positions.read(server)
+        positions = {shard: each for shard, each in found.items() if shard.index != self._options.state_index}
+        is_new = {each.uuid for each in positions} - self.purposes.keys()
+        if is_new or clock - self._read_at >= TARGETS_SECONDS:
+            await self._read_targets(server)
+            self._read_at = clock
+        return positions
+
+    def distrust(self) -> None:
+        """Read all settings again at the next look, after a failure."""
+        self._read_at = -math.inf
+
+    async def record_text_fields(self, server: Port) -> None:
+        if self.judge is not None:
+            await record_text_fields(server, self.judge.targets, self.judge.take_shown())
+
+    async def close(self, server: Port) -> None:
+        if self._pool is not None:
+            await server.compute(self._pool.close)
+
+    async def _read_targets(self, server: Port) -> None:
+        targets = await find_targets(server, self._index, self._options.text_field, dry_run=False)
+        before = self._computed
+        scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
+        if self._pool is None or self._computed != before:
+            await self.close(server)
+            self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
+        self.judge = Judge(self._context.prefix, targets, self._pool)
+
+
+def _purpose(target: Target) -> str:
+    """Return what decides which fields the documents of an index need, as a digest."""
+    settings = target.settings
+    words = [settings.scheme.to_dict(), settings.value, list(target.text_fields)]
+    if settings.passages is not None:
+        words.append("passages")
+    return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True).encode())
+
+
+SECONDS_OF_DAY = 86_400
+_UNKNOWN = Position(NOTHING, NOTHING)
+
+
+@dataclass(slots=True)
+class Place:
+    """
+    How far one shard was read: all operations up to *read*. *purpose*: a digest of the scheme and text fields that its
+    documents were compared with. *verified*: how far the present round of reading again has come; *owed*: how many
+    operations are to be read again by now. *position*: the shard's numbers at the last look. *own*: sequence number and
+    primary term of the follower's writes beyond *read*, which need not be read.
+    """
+
+    shard: Shard
+    purpose: str
+    read: int = NOTHING
+    verified: int = NOTHING
+    position: Position = _UNKNOWN
+    owed: float = 0.0
+    own: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def is_behind(self) -> bool:
+        return self.position.checkpoint > self.read
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.position.largest - self.read)
+
+    def advance(self, last: int) -> None:
+        self.read = last
+        self.own = {each for each in self.own if each[0] > last}
+
+    def owe(self, share: float, seconds: float) -> int:
+        """Owe a *share* of the shard for each day of *seconds*; return the last operation to read again now."""
+        if self.verified >= self.read:
+            self.verified = NOTHING
+        self.owed = min(self.owed + share * (self.read + 1) * seconds / SECONDS_OF_DAY, self.read - self.verified)
+        return self.verified + int(self.owed)
+
+    def verify(self, last: int) -> None:
+        self.owed -= last - self.verified
+        self.verified = last
+
+
+class Places:
+    def __init__(self) -> None:
+        self._places: dict[Shard, Place] = {}
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._places.values())
+
+    @property
+    def lag(self) -> int:
+        return sum(each.lag for each in self._places.values())
+
+    @property
+    def behind(self) -> list[Place]:
+        return [each for each in self._places.values() if each.is_behind]
+
+    def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
+        """
+        Note the *positions* of all shards; *purposes* are by index UUID, and shards of other indices are left out.
+        A shard is read from its beginning if it is new, if its documents are compared with something else now, or if
+        its numbers have gone back, as after a copy was lost.
+        """
+        places = {}
+        for shard, position in positions.items():
+            if (purpose := purposes.get(shard.uuid)) is None:
+                continue
+            place = self._places.get(shard)
+            if place is None or place.purpose != purpose or place.read > position.largest:
+                place = Place(shard, purpose)
+            place.position = position
+            places[shard] = place
+        self._places = places
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "index": each.shard.index,
+                "uuid": each.shard.uuid,
+                "shard": each.shard.number,
+                "history": each.shard.history,
+                "purpose": each.purpose,
+                "read": each.read,
+                "verified": each.verified,
+            }
+            for each in self._places.values()
+        ]
+
+    def load(self, recorded: Any) -> None:
+        """Take over the places that :meth:`to_dict` made; leave out what it cannot have made, which is read again."""
+        places = [_read_place(each) for each in recorded] if isinstance(recorded, list) else []
+        self._places = {each.shard: each for each in places if each is not None}
+
+
+def _read_place(recorded: Any) -> Place | None:
+    match recorded:
+        case {
+            "index": str(index),
+            "uuid": str(uuid),
+            "shard": int(number),
+            "history": str(history),
+            "purpose": str(purpose),
+            "read": int(read),
+            "verified": int(verified),
+        }:
+            return Place(Shard(index, uuid, number, history), purpose, read, verified)
+    return None
+
+
+# What a text needs while it is here: the answer, its fields, and what is computed from it.
+BYTES_PER_CHARACTER = 16
+FIRST_PAGE = 50
+# More of our own writes are not remembered: they are read once more.
+MOST_OWN = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
+    *may_lack*: whether operations may have no document, because a later one replaced or deleted it.
+    """
+
+    hits: Hits
+    last: int
+    may_lack: bool
+
+
+class Changes:
+    """
+    Reads changed documents page by page, and repairs them. Pages end between two numbers: an index that was shrunk has
+    up to as many documents of one number as it had shards.
+    A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
+    """
+
+    def __init__(self, prefix: str, tally: Tally, *, batch: int, memory_bytes: int) -> None:
+        self._prefix = prefix
+        self._tally = tally
+        self._batch = batch
+        self._characters = memory_bytes // BYTES_PER_CHARACTER
+        self._size = min(FIRST_PAGE, batch)
+
+    async def read(self, server: Port, place: Place, judge: Judge, first: int, last: int) -> Page:
+        """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
+        asked = self._size + 1  # one document more shows whether all of the last number are here
+        while True:
+            try:
+                answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
+            except Exception as error:
+                if self._size == 1 or asked > self._size + 1 or not is_window_refused(error):
+                    raise
+                self._batch = self._size = self._size // 2
+                asked = self._size + 1
+                continue
+            check_whole(find_gaps(answer))
+            hits = answer["hits"]["hits"]
+            end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
+            if end >= first:
+                break
+            asked *= 2  # all are of one number
+        self._resize(hits)
+        hits = [hit for hit in hits if hit["_seq_no"] <= end]
+        own = {each for each in place.own if first <= each[0] <= end}
+        shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
+        new = [hit for hit in hits if (hit["_seq_no"], hit["_primary_term"]) not in own]
+        # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
+        return Page(new, end, may_lack=first == 0 or end + 1 - first > len(own | shown))
+
+    def _call(self, place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
+        query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
+        body = {
+            "size": size,
+            # Beside a filter a should clause excludes nothing: it only marks hits.
+            "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
+            "sort": [{"_seq_no": "asc"}],
+            "seq_no_primary_term": True,
+            "track_total_hits": False,
+            "_source": judge.source,
+        }
+        shard = place.shard
+        return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
+
+    def _resize(self, hits: Hits) -> None:
+        """Choose the size of the next page by the longest document of this one, and at most twice this size."""
+        longest = max((_characters(hit.get("_source")) for hit in hits), default=0)
+        fitting = self._characters // max(1, longest)
+        self._size = max(1, min(self._batch, 2 * self._size, fitting))
+
+    async def repair(self, server: Port, place: Place, judge: Judge, hits: Hits) -> None:
+        """
+        Write the fingerprints that *hits* need, each only into the version that was read.
+        Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
+        """
+        if not hits:
+            return
+        at = await server.compute(now)
+        judged: list[Judgement] = await server.compute(judge.judge, hits, at)
+        wrong = [each for each in judged if each.operation is not None]
+        outcomes = await send_bulk(server, [each.operation for each in wrong if each.operation is not None])
+        for each in judged:
+            if each.failure is not None:
+                self._tally.fail(each.failure)
+        own = set()
+        for each, outcome in zip(wrong, outcomes, strict=True):
+            if outcome.is_done:
+                self._tally.sums["written"] += 1
+                self._tally.sums["stale"] += each.is_stale
+                own |= {outcome.version} if outcome.version is not None else set()
+            elif outcome.status == CONFLICT:
+                self._tally.sums["conflicts"] += 1  # the change that was faster has a later number
+            elif outcome.status != MISSING and outcome.hindrance is None:
+                self._tally.fail(outcome.to_failure())
+        refuse_hindered(outcomes)  # what was written is read again, and so is grouped
+        if len(place.own) < MOST_OWN:
+            place.own |= own
+
+
+def _characters(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_characters, value.values()))
+    return sum(map(_characters, value)) if isinstance(value, list) else 1

@@ -1,0 +1,423 @@
+"""Creates indices with our fields, adds the fields to indices that exist, and finds what their documents need."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.arguments import check_fields, check_name, check_object
+from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import find_source_faults, refuse_other_use
+from es_simhash.mapping.mapping import (
+    build_mapping,
+    check_own_mapping,
+    check_texts,
+    has_synthetic_source,
+    mapping_of,
+    mapping_update,
+    may_hold,
+    no_such_field,
+    with_source_mode,
+)
+from es_simhash.mapping.meta import (
+    META_KEY,
+    IndexSettings,
+    PassageState,
+    build_settings,
+    is_derived_refusal,
+    is_marked,
+    marker_properties,
+    merge_meta,
+    read_settings,
+    text_fields_of,
+    unfilled,
+)
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, no_index, resolve_index
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.protocol import (
+    Call,
+    Index,
+    cause_of,
+    check_index,
+    check_new_name,
+    error_text,
+    noting,
+    status_of,
+)
+from es_simhash.transport.retry import Patience, retry, unless_refused
+from es_simhash.writes.targets import put_fields, refuse_updates
+
+logger = logging.getLogger("es_simhash")
+
+
+async def create_index(
+    server: Port,
+    index: str,
+    settings: IndexSettings,
+    mappings: Mapping[str, Any] | None,
+    index_settings: Mapping[str, Any] | None,
+    *,
+    dry_run: bool = False,
+) -> IndexSettings:
+    """
+    Create *index* with the caller's *mappings* and *index_settings*, and add our fields; in a dry run, only check them.
+    If a template gives our fields other settings, *settings* replace them. Logs a warning if ``_source`` leaves fields
+    out: such an index can be filled and searched, but an update of a document loses fields. Raises InvalidInputError if
+    the mappings have a field with the name of our prefix, MappingError if lookups could not find anything with these
+    mappings, or with those of a template.
+    """
+    check_index(check_name("index", index))
+    theirs = check_own_mapping(
+        {} if mappings is None else mappings, prefix=server.prefix, text_fields=settings.text_fields
+    )
+    check_texts(index, theirs, settings.text_fields)
+    if index_settings is not None:
+        check_object("settings", index_settings)
+    if has_synthetic_source(theirs, index_settings or {}):
+        settings = replace(settings, value=False)  # _source would show it as a number, which JavaScript rounds
+    for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
+        logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
+    ours = mapping_of(settings, prefix=server.prefix)
+    properties = dict(theirs.get("properties") or {})
+    merged = {
+        **theirs,
+        "_meta": merge_meta(theirs.get("_meta"), settings, prefix=server.prefix),
+        "properties": properties | ours["properties"],
+    }
+    refuse_other_use(index, merged, server.prefix)
+    body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
+    if dry_run:
+        check_new_name(index)
+        await _try_body(server, index, body)
+        return settings
+    await put_fields(server, Call("create_index", {"index": index, "body": body}), prefix=server.prefix)
+    server.context.forget()
+    try:
+        await _outdo_templates(server, index, settings)
+    except BaseException as error:
+        error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
+        raise
+    return settings
+
+
+async def _try_body(server: Port, index: str, body: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError if the server would refuse *body*; a user who may not ask gets no such check."""
+    await unless_refused(simulate(server, {"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
+
+
+async def simulate(server: Port, template: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+    """Return what a new index of *template* would have; raise InvalidInputError if the server would refuse *what*."""
+    # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
+    body = {**template, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
+    try:
+        answer: Mapping[str, Any] = await server.simulate_template(body=body)
+    except Exception as error:
+        if status_of(error) != 400:
+            raise
+        said = f"the server would refuse {what} ({_reason(error)})"
+        raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
+    return answer["template"]  # type: ignore[no-any-return]
+
+
+def _reason(error: BaseException) -> str:
+    """Return the server's reason without its words about templates, which the user has not made."""
+    text = cause_of(error)
+    return text.partition(", cause [Validation Failed: 1: ")[2].removesuffix(";]") or text
+
+
+async def _outdo_templates(server: Port, index: str, settings: IndexSettings) -> None:
+    """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
+    mapping = next(iter((await read_mappings(server, index)).values()))
+    refuse_other_use(index, mapping, server.prefix)
+    recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
+    wanted = settings.to_dict()
+    extra = {key: value for key, value in recorded.items() if key not in wanted}
+    if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
+        settings = replace(settings, extra=extra or None)
+        body = mapping_update(mapping, settings, prefix=server.prefix)
+        await change_mapping(server, index, mapping, body, prefix=server.prefix)
+
+
+async def put_mapping(
+    server: Port,
+    index: Index,
+    scheme: str | Scheme | None,
+    text_field: str | Sequence[str],
+    max_distance: int | None,
+    *,
+    value: bool | None,
+    passages: bool | None = None,
+    dry_run: bool = False,
+) -> list[str]:
+    """
+    Add our fields and the ``_meta`` entry to indices that exist; return the names of those changed, or to be changed.
+    Settings that are not given stay as the index records them. All indices are judged before one is changed. Raises
+    MappingError if an index maps the prefix to something else, or records another scheme for it.
+    """
+    wanted = server.context.wanted if scheme is None else scheme
+    # Refuses what cannot be used before a server is asked.
+    build_mapping(
+        scheme=DEFAULT_SCHEME if wanted is None else wanted,
+        text_field=text_field,
+        max_distance=max_distance,
+        prefix=server.prefix,
+    )
+    mappings = await read_mappings(server, index)
+    bodies = {}
+    for name, mapping in mappings.items():
+        refuse_other_use(name, mapping, server.prefix)
+        check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
+        recorded = read_settings(mapping, prefix=server.prefix)
+        if (
+            recorded is not None
+            and wanted is not None
+            and not replace(server.context, wanted=wanted).accepts(recorded.scheme)
+        ):
+            raise MappingError(
+                f"index {name!r} records scheme {recorded.scheme} for prefix {server.prefix!r}, not {wanted}: "
+                "backfill the new scheme under a second prefix"
+            )
+        given = build_settings(
+            scheme=recorded.scheme if recorded else wanted or DEFAULT_SCHEME,
+            text_field=text_field or (recorded.text_fields if recorded else ()),
+            max_distance=recorded.max_distance if recorded and max_distance is None else max_distance,
+            value=recorded.value if recorded and value is None else value is not False,
+            passages=bool(recorded and recorded.passages) if passages is None else passages,
+        )
+        if given.passages is not None:
+            state = recorded.passages if recorded else None
+            given = replace(given, passages=state or await _state_of_new_passages(server, name))
+        settings = replace(given, extra=recorded.extra if recorded else None)
+        bodies[name] = mapping_update(mapping, settings, prefix=server.prefix)
+    if not dry_run:
+        server.context.forget()
+        changed: list[str] = []
+        with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
+            for name, body in bodies.items():
+                await change_mapping(server, name, mappings[name], body, prefix=server.prefix)
+                changed.append(name)
+        server.context.forget()
+    return sorted(mappings)
+
+
+async def _state_of_new_passages(server: Port, name: str) -> PassageState:
+    """Return the state of passages in index *name* when they are added: its documents have none until a backfill."""
+    # A user who may change mappings need not be one who may search.
+    found = await unless_refused(count_documents(server, name), 401, 403)
+    return "partial" if found is None or any(found) else "complete"
+
+
+async def change_mapping(
+    server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str
+) -> None:
+    """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
+    try:
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+    except Exception as error:
+        if "total fields" in error_text(error):
+            new = ", ".join(_new_fields(mapping, body))
+            error.add_note(
+                f"The mapping of index {name!r} is full, and this adds {new}: "
+                "raise the index setting index.mapping.total_fields.limit, and do it again."
+            )
+        raise
+
+
+def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
+    held, new = _properties(mapping), []
+    for name, type_ in _properties(body).items():
+        if name not in held:
+            new.append(f"{above}{name}")
+        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
+    return new
+
+
+def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping.get("properties") or {}
+
+
+async def read_mappings(server: Port, index: Index) -> dict[str, Mapping[str, Any]]:
+    """Return the mapping of each concrete index behind *index*, sorted by name; costs one request."""
+    answer = await server.get_mapping(index=check_index(index))
+    if not answer:
+        raise no_index(index)
+    return {name: answer[name].get("mappings") or {} for name in sorted(answer)}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    The fields that the documents of one concrete index need; *text_fields* may not be recorded there yet.
+    *uuid*: an index that is deleted and created again has another. *is_synthetic*: ``_source`` is put together from the
+    other fields, so it shows numbers as numbers.
+    """
+
+    settings: IndexSettings
+    text_fields: tuple[str, ...]
+    uuid: str
+    is_synthetic: bool = False
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.settings.text_fields == self.text_fields
+
+
+def has_passages(targets: Mapping[str, Target]) -> bool:
+    return any(each.settings.passages is not None for each in targets.values())
+
+
+def scheme_of(targets: Mapping[str, Target]) -> Scheme:
+    return next(iter(targets.values())).settings.scheme
+
+
+async def find_targets(
+    server: Port, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
+) -> dict[str, Target]:
+    """
+    Return the target of each index behind *index*; add our fields to indices that lack them, but not in a dry run.
+    Costs three requests, one for each index that lacks our fields, and counts for text fields that a mapping does not
+    show. Raises SchemeMismatchError for different schemes, MappingError if fields are
+    mapped wrongly or nothing says where the text is, InvalidInputError if *text_field* differs from what an index
+    records or no index can have such a field.
+    """
+    resolved = await resolve_index(server, index)
+    await refuse_updates(server, index, resolved.mappings)
+    if resolved.assumed is not None:
+        raise MappingError(
+            f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
+            "holds the index, as a user who may read mappings"
+        )
+    lacking = _find_lacking(server.context, resolved, text_field)
+    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(server.context, resolved))
+    names = {
+        name: _text_fields(name, settings, resolved, server.context, text_field) for name, settings in every.items()
+    }
+    for name in every if text_field else ():
+        check_texts(name, resolved.mappings[name], names[name])
+    await _refuse_impossible(server, resolved, names)
+    answer = await retry(server, lambda: server.get_settings(index=index))
+    targets = {}
+    for name in sorted(every):
+        found = answer[name]["settings"]
+        is_synthetic = has_synthetic_source(resolved.mappings[name], found)
+        targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
+    if not dry_run:
+        # An index in which no document has such a text needs no fields; its documents are only read.
+        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
+        await _add_fields(server, resolved, targets, lacking)
+    return targets
+
+
+async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]) -> None:
+    """Add our fields to the indices *lacking* them, and where it is allowed, the marker."""
+    for name, target in targets.items():
+        has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=server.prefix)
+        if name not in lacking and (has_marker or not target.is_recorded):
+            continue
+        body = mapping_update(resolved.mappings[name], target.settings, prefix=server.prefix)
+        try:
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
+        except Exception as error:
+            # Lookups without a marker read the mapping.
+            if name in lacking or status_of(error) not in (400, 401, 403):
+                raise
+        server.context.forget()
+
+
+def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
+    """Return the indices to which our fields, or the record of their scheme, can be added."""
+    without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
+    if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
+        agree(resolved, context)  # raises
+    for name in resolved.unmapped:
+        refuse_other_use(name, resolved.mappings[name], context.prefix)
+    return sorted({*without_scheme, *resolved.unmapped})
+
+
+def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
+    """Return settings for an index that has none: those of the other indices, without their text fields."""
+    if resolved.each:
+        return unfilled(replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=()))
+    return IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
+
+
+def _text_fields(
+    name: str,
+    settings: IndexSettings,
+    resolved: Resolved,
+    context: Context,
+    text_field: str | Sequence[str] | None,
+) -> tuple[str, ...]:
+    """Return the fields that the text of the documents of index *name* comes from."""
+    if text_field or name in resolved.each:
+        return text_fields_of(settings, text_field, index=name)
+    shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
+    if not shared:
+        raise InvalidInputError(
+            f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
+            "backfill it alone, and name its text field"
+        )
+    return shared
+
+
+async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
+    """
+    Refuse text fields that no document can have, before a fingerprint is written or removed.
+    An index without documents proves nothing. A text field that is recorded, but not in the mapping, of an index with
+    fingerprints is hidden from this user: to them every document looks as if its text had been deleted.
+    """
+    for field in dict.fromkeys(field for fields in names.values() for field in fields):
+        holders = [name for name, fields in names.items() if field in fields]
+        if any(may_hold(resolved.mappings[name], field) for name in holders):
+            continue
+        unrecorded = [name for name in holders if not _records(resolved, name, field)]
+        if unrecorded and await _has_documents(server, unrecorded):
+            raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
+    for name, fields in names.items():
+        if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
+            query = {"exists": {"field": f"{server.prefix}.fingerprint"}}
+            if await _has_documents(server, name, query):
+                raise MappingError(
+                    f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
+                    "documents have lost their text, or it is hidden from this user; a backfill would delete the "
+                    "fingerprints"
+                )
+
+
+async def _has_documents(server: Port, index: Index, query: Mapping[str, Any] | None = None) -> bool:
+    """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
+    documents, gaps = await count_documents(server, index, query, patience=Patience())
+    check_whole(gaps)
+    return documents > 0
+
+
+def _records(resolved: Resolved, name: str, field: str) -> bool:
+    return name in resolved.each and field in resolved.each[name].text_fields
+
+
+async def record_settings(server: Port, targets: dict[str, Target], name: str, **changes: Any) -> None:
+    """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
+    mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
+    settings = replace(read_settings(mapping, prefix=server.prefix) or targets[name].settings, **changes)
+    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)}
+    marker = {"properties": marker_properties(settings, prefix=server.prefix, mapping=mapping)}
+    try:
+        await server.put_mapping(index=name, body=record | {"properties": {server.prefix: marker}})
+    except Exception as error:
+        # A full mapping, and one of derived source, take no marker: lookups read the mapping instead.
+        if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=server.prefix):
+            raise
+        await server.put_mapping(index=name, body=record)
+    server.context.forget()
+    targets[name] = replace(targets[name], settings=settings)
+
+
+async def record_text_fields(server: Port, targets: dict[str, Target], names: Sequence[str]) -> None:
+    for name in names:
+        await record_settings(server, targets, name, text_fields=targets[name].text_fields)

@@ -1,0 +1,182 @@
+"""Removes our fields from every document, and our entry from ``_meta``; or only what grouping wrote there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from es_simhash.errors import count
+from es_simhash.mapping.faults import nothing_recorded
+from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, own_content
+from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import narrowed
+from es_simhash.mapping.rule import take_out
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.pages import Hits, Reading
+from es_simhash.transport.protocol import Index, index_key, local_names, noting
+from es_simhash.transport.retry import refresh
+from es_simhash.upkeep.put_fields import change_mapping, read_mappings
+from es_simhash.writes.bulk import send_bulk
+from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
+from es_simhash.writes.targets import refuse_updates
+
+PAGE = 1_000
+# What grouping and tagging wrote.
+TAGS = (*GROUPED, CONTAINED_IN)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFields:
+    """
+    What the removal of our fields did.
+
+    Attributes:
+        documents:
+            Number of documents that no longer carry the fields.
+        failures:
+            The documents that could not be changed.
+        indices:
+            Names of the indices whose ``_meta`` no longer names the prefix, or no longer records a grouping; empty
+            while there are failures. An index of which an alias hides documents with the fields is not among them.
+    """
+
+    documents: int
+    failures: tuple[Failure, ...]
+    indices: tuple[str, ...]
+
+
+async def remove_fields(
+    server: Port, index: Index, *, groups_only: bool = False, dry_run: bool = False
+) -> RemovedFields:
+    """
+    Remove our fields from every document, and our entry from ``_meta``; or the group fields, and the grouping.
+    A field once mapped stays in the mapping, empty: no product can remove it. Where scripts are not allowed,
+    ``_source`` keeps the prefix with a null. The markers are retired before any document is changed, because a server
+    may refuse that. An index that does not record the prefix is left as it is, and so are keys of others in our object.
+    Raises MappingError if none records it and documents have such a field, or if one keeps only a part of ``_source``
+    (an update would lose the rest),
+    and IncompleteSearchError if not every document could be read; ``_meta`` is then left as it is.
+    """
+    server = await reading_primaries(server, index)
+    every = await read_mappings(server, index)
+    prefix = server.prefix
+    # Elsewhere nothing of ours was written: what is there with these names is the user's own.
+    mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
+    if not mappings:
+        own, gaps = await count_documents(server, index, {"exists": {"field": prefix}})
+        check_whole(gaps)
+        if own:
+            raise nothing_recorded(index_key(index), every, prefix)
+        return RemovedFields(0, (), ())
+    await refuse_updates(server, index, mappings)
+    names = list(mappings)
+    fields = TAGS if groups_only else (*OWNED, *GROUPED)
+    clearing = _Clearing(prefix, fields)
+    query: dict[str, Any] = {
+        "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}
+    }
+    if len(mappings) < len(every):
+        query["bool"]["filter"] = [{"terms": {"_index": names}}]
+    await refresh(server, names)
+    # What an alias hides keeps its fields; so their record stays, too.
+    names = await _shown_whole(server, index, names, query)
+    left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
+    metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
+    recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
+    if dry_run:
+        documents, gaps = await count_documents(server, index, query)
+        check_whole(gaps)
+        return RemovedFields(documents, (), tuple(recorded))
+    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
+    with noting(lambda: "no document was changed"):
+        for name in names:
+            if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
+                await change_mapping(
+                    server, name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
+                )
+                server.context.forget()
+    with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
+        reading = Reading(server, index, body, page=PAGE)
+        async with aclosing(reading.pages()) as pages:
+            async for hits in pages:
+                await clearing.clear(server, hits)
+        check_whole(reading.gaps)
+    if not clearing.failures:
+        for name in recorded:
+            await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
+        server.context.forget()
+    await refresh(server, index)
+    return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))
+
+
+async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
+    """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
+    found = list(names)
+    for name in [] if local_names(index) == found else await narrowed(server, index):
+        if name not in found:
+            continue
+        everything, gaps = await count_documents(server, name, query)
+        shown, more = await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        check_whole([*gaps, *more])
+        if shown < everything:
+            found.remove(name)
+    return found
+
+
+def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
+    """Return what ``_meta`` is to record of the prefix; ``None`` for nothing."""
+    settings = read_settings(mapping, prefix=prefix) if groups_only else None
+    return None if settings is None else replace(settings, extra=take_out(settings.extra) or None)
+
+
+class _Clearing:
+    """Removes the fields *names* of ours from documents, by a script if the server allows scripts."""
+
+    def __init__(self, prefix: str, names: Sequence[str]) -> None:
+        self.documents = 0
+        self.failures: list[Failure] = []
+        self._prefix = prefix
+        self._names = names
+        self._scripts = True
+
+    async def clear(self, server: Port, hits: Hits) -> None:
+        hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
+        outcomes = await self._send(server, hits)
+        refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
+        if refused and self._scripts:
+            # No script language here, or none allowed: a partial document does it as well.
+            self._scripts = False
+            outcomes = [each for each in outcomes if each.status != 400] + await self._send(server, refused)
+        for outcome in outcomes:
+            if outcome.is_done:
+                self.documents += 1
+            elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
+                self.failures.append(outcome.to_failure())
+        refuse_hindered(outcomes)
+
+    async def _send(self, server: Port, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+        operations = []
+        for hit in hits:
+            header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
+            if "_routing" in hit:
+                header["routing"] = hit["_routing"]
+            operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=self._scripts)))
+        return await send_bulk(server, operations)
+
+
+def _clear(hit: Mapping[str, Any], names: Sequence[str], prefix: str, *, script: bool) -> dict[str, Any]:
+    """Return the update that removes the fields *names* of ours from the document of *hit*; keys of others stay."""
+    if not script:
+        return {"doc": clearing(hit.get("_source") or {}, names, prefix=prefix)}
+    source = (
+        "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
+        "if (own instanceof Map) { for (name in params.names) { own.remove(name) } "
+        "if (own.isEmpty()) { ctx._source.remove(params.prefix) } }"
+    )
+    params = {"dotted": [f"{prefix}.{name}" for name in names], "prefix": prefix, "names": list(names)}
+    return {"script": {"lang": "painless", "source": source, "params": params}}

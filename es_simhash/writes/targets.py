@@ -1,0 +1,203 @@
+"""
+Before a write: every index behind the name, and that of its next rollover, must map our fields and take updates.
+
+In an index without our mapping the server maps our fields as text, and then every lookup through the alias fails.
+An index with derived source (OpenSearch) takes no field alias, such as the marker, and no passages without doc
+values: it gets a changed mapping, and lookups read its mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from es_simhash.errors import WritesRefusedError, shorten
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
+from es_simhash.mapping.mapping import mapping_update, with_source_mode
+from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages import read_each
+from es_simhash.transport.protocol import Call, Index, Key, error_text
+from es_simhash.transport.retry import refresh, retry, unless_refused
+from es_simhash.writes.bulk import send_surely
+from es_simhash.writes.operations import Operation, new_id
+
+PAGE = 500
+
+
+async def find_copies(server: Port, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
+    found: list[Mapping[str, Any]] = []
+    await refresh(server, index)
+    server = await reading_primaries(server, index)
+    check_whole(await read_each(server, index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE))
+    return found
+
+
+async def put_fields(server: Port, call: Call, *, prefix: str) -> None:
+    """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
+    try:
+        await server.send(call)
+    except Exception as error:
+        if not is_derived_refusal(error_text(error), prefix=prefix):
+            raise
+    else:
+        return
+    body = call.arguments["body"]
+    own = for_derived_source(body.get("mappings", body), prefix=prefix)
+    await server.send(
+        replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
+    )
+
+
+# Statuses of a server without the API, of a name it does not know, and of a user without the right.
+_NO_ANSWER = (400, 401, 403, 404, 405)
+_ROLLOVER = re.compile("(.*-)([0-9]+)")
+
+
+async def prepare_targets(server: Port, index: str, resolved: Resolved) -> Resolved:
+    """
+    Return *resolved* with our fields in every index behind the name *index*, to which documents are to be written.
+    No request for a concrete index that has the fields. An alias or data stream costs up to three; what a user may not
+    ask is left out. MappingError is raised if none of its indices has the fields, or its next rollover would create one
+    without.
+    """
+    if resolved.assumed is not None:
+        return resolved
+    settings = agree(resolved, server.context)
+    resolved = await _map_lacking(server, resolved, settings)
+    if index not in resolved.mappings:
+        await _check_next(server, index, settings)
+    return resolved
+
+
+async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings) -> Resolved:
+    """Add our fields to the indices without them, with the settings of the other indices."""
+    lacking = resolved.unmapped
+    settings = unfilled(settings)
+    mappings, each = dict(resolved.mappings), dict(resolved.each)
+    for name in lacking:
+        refuse_other_use(name, mappings[name], server.prefix)
+        body = mapping_update(mappings[name], settings, prefix=server.prefix)
+        try:
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
+        except Exception as error:
+            error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
+            raise
+        properties = {**(mappings[name].get("properties") or {}), **body["properties"]}
+        mappings[name] = {**mappings[name], **body, "properties": properties}
+        each[name] = settings
+    if not lacking:
+        return resolved
+    server.context.forget()
+    return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
+
+
+async def read_source_modes(
+    server: Port, index: Index, mappings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """
+    Return *mappings* with the mode of ``_source`` that index settings may give them; costs one request.
+    A user who may not read settings gets them as they are.
+    """
+    if not mappings:
+        return {}
+    call = Call("get_settings", {"index": index, "name": "index.mapping.source.mode"})
+    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
+    settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
+    return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
+
+
+async def refuse_updates(server: Port, index: Index, mappings: Mapping[str, Mapping[str, Any]]) -> None:
+    """Carry out :func:`refuse_partial_sources` for the indices behind *index*, by their settings too: one request."""
+    refuse_partial_sources(await read_source_modes(server, index, mappings))
+
+
+async def refuse_masked(server: Port, names: Iterable[str]) -> None:
+    """
+    Raise WritesRefusedError if this login may see only parts of the documents of an index, or only some of them.
+    What it reads may be hashes in place of values, and would be archived so. Both products refuse its updates, so an
+    update of a document that is not there shows it, and changes nothing. Costs a bulk request.
+    """
+    names = list(names)
+    probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
+    for name, outcome in zip(names, await send_surely(server, probes), strict=True):
+        # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
+        if outcome.hindrance == "forbidden" and outcome.status not in (401, 403):
+            raise WritesRefusedError(
+                f"this login sees only a part of index {shorten(name)}: masked or hidden fields, or some documents "
+                f"({outcome.error}): use a login that sees all of it",
+                kind="forbidden",
+                index=name,
+            )
+
+
+async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:
+    """Refuse an alias or data stream whose next index would lack our fields: only a template can add them there."""
+    streams = (await ask_about(server, "get_data_stream", index) or {}).get("data_streams")
+    if streams:
+        name = streams[0].get("template") or ""
+        template = f"index template {name!r}"
+        simulated = await ask_about(server, "simulate_template", name)
+    else:
+        created = next_index(await ask_about(server, "get_alias", index) or {}, index)
+        if created is None:
+            return
+        template = f"the index template for {created!r}"
+        simulated = await ask_about(server, "simulate_index", created)
+    if simulated is not None and not simulated.get("template"):
+        raise mapping_error(
+            index, [Fault("no_template", server.prefix, found=f"{template} does not exist", wanted=index)]
+        )
+    if simulated is not None and (reason := _judge_template(server.context, simulated, template, settings)):
+        raise mapping_error(index, [Fault("template", server.prefix, found=reason, wanted=index)])
+
+
+def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
+    """Return why an index made by *template* would lack our fields; empty if it has them."""
+    mapping = simulated["template"].get("mappings") or {}
+    if find_faults(mapping, prefix=context.prefix):
+        return f"{template} does not map them"
+    recorded = read_settings(mapping, prefix=context.prefix)
+    if recorded is None or recorded.scheme != settings.scheme:
+        return f"{template} does not record scheme {settings.scheme}"
+    return ""
+
+
+def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
+    """
+    Return the name of the index that a rollover of *alias* creates; ``None`` for an alias that is not rolled over.
+    *aliases*: answer of a get-alias request. An alias is taken to be rolled over if its write index ends in a number.
+    """
+    parts = _ROLLOVER.fullmatch(write_index(aliases, alias) or "")
+    return None if parts is None else f"{parts[1]}{int(parts[2]) + 1:06d}"
+
+
+def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
+    """Return the index that a write to *alias* goes to, if the answer of a get-alias request says so."""
+    named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
+    return next((name for name, held in named.items() if held.get("is_write_index")), None)
+
+
+async def find_write_index(server: Port, index: str, names: Iterable[str]) -> str:
+    """Return which of *names* a write to the alias or data stream *index* goes to; empty if unknown."""
+    if all(name.startswith(".ds-") for name in names):
+        return last_generation(names)
+    answer = await unless_refused(server.get_alias(name=index), 401, 403, 404)
+    return write_index(answer or {}, index) or ""
+
+
+def last_generation(names: Iterable[str]) -> str:
+    """Return the last backing index of a data stream; names differ before the number by date and product."""
+    return max(names, key=lambda name: name.rsplit("-", 1)[-1])
+
+
+async def ask_about(server: Port, api: str, name: str) -> dict[str, Any] | None:
+    """Return the answer about *name*; ``None`` where the server, or the user's rights, give none."""
+    return await unless_refused(server.send(Call(api, {"name": name})), *_NO_ANSWER)

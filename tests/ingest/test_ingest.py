@@ -1,0 +1,350 @@
+"""Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
+
+from itertools import count
+
+import pytest
+
+from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.ingest.ingest import ingest
+from es_simhash.ingest.reading import IngestOptions
+from es_simhash.mapping.context import Context
+from tests.ingest.ingesting import (
+    NEW,
+    PATIENT,
+    A,
+    B,
+    C,
+    D,
+    assert_grouped,
+    assert_told_truly,
+    filled,
+    grouped,
+    run_ingest,
+)
+from tests.transport.by_hand import (
+    CLOSES,
+    Cancelled,
+    ServerError,
+    calls_to_fail,
+    carry_out,
+    closed_all,
+    failures,
+    is_harmless,
+    is_passing,
+    scripted,
+)
+from tests.transport.fake_server import INDEX, FakeServer, unmarked
+
+WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
+WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
+# By text alone: the distance would make one group of all.
+WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "replace")]
+WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64, "rule": "connected"}]
+ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
+
+
+@ways
+def test_undisturbed(way):
+    """Every document is reported, and the groups are right."""
+    store = filled()
+    run = run_ingest(store, way)
+    tagged = {"tag": "tagged", "skip": "skipped", "replace": "replaced"}[way["on_duplicate"]]
+    assert [each.action for each in run.emitted] == [
+        tagged if id_ in ("a2", "a3", "b1", "b2", "c1") else "written" for id_ in NEW
+    ]
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+    assert not store.open
+
+
+@ways
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(way, failure, is_late):
+    """A busy server is waited for, and the groups are right; all else comes out, and what was told is true."""
+    for number in calls_to_fail(run_ingest(filled(), way), is_late=is_late):
+        store = filled()
+        run = run_ingest(store, way, fail_at=number, failure=failure, is_late=is_late)
+        assert_told_truly(run, store)
+        assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
+        if run.hit in CLOSES or is_survived:
+            assert run.error is None
+            assert len(run.emitted) == len(NEW)
+            assert_grouped(store, way)
+            assert {each.reason for each in run.emitted} == {None}
+        else:
+            assert run.error is failure
+
+
+@pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_lost_answer_to_what_creates_documents(on_duplicate, is_late):
+    """Each is recognised as our own when it exists at the second attempt; nothing is reported as refused."""
+    way = {"on_duplicate": on_duplicate, "op_type": "create"}
+    calm = run_ingest(filled(), way)
+    bulks = [number for number, call in enumerate(calm.calls) if call.api == "bulk"]
+    assert bulks
+    for number in bulks:
+        store = filled()
+        run = run_ingest(store, way, fail_at=number, failure=ServerError(503), is_late=is_late)
+        assert [each.to_dict() for each in run.emitted] == [each.to_dict() for each in calm.emitted]
+        assert ("mget" in run.apis) == is_late
+        assert_grouped(store, way)
+
+
+def test_what_exists_is_not_created():
+    """It is reported, nothing is a duplicate of it, and what is there stays."""
+    store = filled()
+    store.put("b1", {"body": D})
+    store.refresh(INDEX)
+    run = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    kinds = {each.id: each.kind for each in run.emitted}
+    assert kinds == {**dict.fromkeys(NEW), "b1": "exists"}
+    assert store.source("b1") == {"body": D}
+    assert store.source("b2")["simhash"]["group"] == "b0"
+    again = run_ingest(store, {"on_duplicate": "tag", "op_type": "create"})
+    assert {each.id: each.action for each in again.emitted} == {**dict.fromkeys(NEW, "unchanged"), "b1": "refused"}
+
+
+@pytest.mark.parametrize("kind", ["update", "delete"])
+def test_only_creations_where_documents_are_created(kind):
+    """Another action is refused by itself."""
+    documents = [{"_op_type": kind, "_id": "a0", "doc": {"body": B}}, {"_id": "b0", "body": B}]
+    run = run_ingest(filled(), {"on_duplicate": "tag", "op_type": "create"}, documents)
+    assert [each.action for each in run.emitted] == ["refused", "written"]
+
+
+@ways
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancellation_at_any_request(way, is_late):
+    """It comes out, what was told is true, and nothing stays open."""
+    for step in range(run_ingest(filled(), way).steps):
+        store = filled()
+        run = run_ingest(store, way, cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        assert_told_truly(run, store)
+        assert closed_all(run, store, is_late=is_late)
+
+
+@ways
+@pytest.mark.parametrize("id_", NEW)
+def test_a_document_that_is_refused(way, id_):
+    """It is told, nothing is a duplicate of it, and what it would have replaced stands again."""
+    store = filled()
+    store.refuse = lambda header: 400 if header["_id"] == id_ else None
+    run = run_ingest(store, way)
+    refused = [each for each in run.emitted if each.action == "refused"]
+    assert [each.id for each in refused] == ([id_] if id_ not in store.docs and refused else [])
+    assert refused or way["on_duplicate"] == "skip"
+    assert id_ not in store.docs
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+
+
+@ways
+@pytest.mark.parametrize("id_", NEW)
+def test_a_document_refused_for_load(way, id_):
+    """With either status: it alone is sent again, and all is as if nothing had been."""
+    store, statuses = filled(), [503, 429]
+    store.refuse = lambda header: statuses.pop() if header["_id"] == id_ and statuses else None
+    run, calm = run_ingest(store, way), run_ingest(filled(), way)
+    assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
+    assert {each.reason for each in run.emitted} == {None}
+    assert_told_truly(run, store)
+    assert_grouped(store, way)
+
+
+@ways
+def test_lookups_refused_for_load_are_asked_again(way):
+    """One by one, until they are answered; none counts as a document without near-duplicates."""
+
+    class Full(FakeServer):
+        searches = 0
+
+        def msearch(self, body):
+            error = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
+            return {"responses": [error for _ in body[1::2]]}
+
+        def search(self, body, index=None, scroll=None):
+            self.searches += 1
+            return ServerError(429) if self.searches % 3 == 1 else super().search(body, index, scroll)
+
+    store = Full({id_: each["source"] for id_, each in filled().docs.items()})
+    run, calm = run_ingest(store, way), run_ingest(filled(), way)
+    assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
+    assert_grouped(store, way)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_new_tags_that_are_refused_are_told(is_changed):
+    """Of a document whose canonical was refused after it had been written as a duplicate itself."""
+    store = FakeServer()
+    store.refuse = lambda header: 400 if header["_id"] == "b0" or ("if_seq_no" in header and not is_changed) else None
+
+    def change(store):
+        store.put("b1", {**store.source("b1"), "mine": True})
+
+    documents = [{"_id": id_, "body": B} for id_ in ("b0", "b1")]
+    after_bulk = run_ingest(store, WAYS[0], documents).apis.index("bulk") + 1
+    store.docs.clear()
+    store.refresh(INDEX)
+    run = run_ingest(store, WAYS[0], documents, meddle_at=after_bulk, meddle=change if is_changed else None)
+    assert [each.action for each in run.emitted] == ["refused", "written"]
+    assert "run reconcile" in run.emitted[1].reason
+    assert store.source("b1").get("mine", False) == is_changed
+
+
+@pytest.mark.parametrize("status", [400, 409, 429])
+def test_old_canonicals_that_cannot_be_put_under_the_new_one_are_told(status):
+    """The replacing document is written all the same."""
+    store = filled()
+    store.refuse = lambda header: status if header["_id"] == "a0" else None
+    run = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}])
+    [report] = run.emitted
+    assert (report.action, report.canonical, report.replaced) == ("replaced", "a2", "a0")
+    assert "run reconcile" in report.reason
+    assert str(status) in report.reason
+    assert store.source("a1")["simhash"]["group"] == "a2"
+
+
+def test_members_that_a_failed_shard_hides_are_told():
+    """Their group is looked for by a search, which may not see all of it."""
+
+    class Failing(FakeServer):
+        def search(self, body, **rest):
+            failed = {"_shards": {"total": 2, "failed": 1}} if "pit" in body else {}
+            return super().search(body, **rest) | failed
+
+    store = Failing({"a0": grouped(A, "a0")})
+    [report] = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}]).emitted
+    assert "1 of 2 shards failed" in report.reason
+
+
+def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
+    """Before any call: its new text is another document, and not a duplicate of what replaces the old one."""
+    way, changed = WAYS[2], grouped(D, "a0")
+    for number in range(len(run_ingest(filled(), way).calls)):
+        store = filled()
+        run_ingest(store, way, meddle_at=number, meddle=lambda store: store.put("a0", changed))
+        assert store.source("a0")["body"] == D
+        assert store.source("a0")["simhash"]["group"] in ("a0", "d0")
+        assert store.source("a0")["simhash"]["duplicate_of"] in (None, "d0")
+
+
+@ways
+def test_lookups_that_fail_for_good_lose_no_report(way):
+    """The lookups of a batch go out while the batch before it is written: that one is reported first."""
+
+    class Failing(FakeServer):
+        asked = 0
+
+        def msearch(self, body):
+            self.asked += 1
+            return ServerError(500) if self.asked > 1 else super().msearch(body)
+
+    store = Failing({id_: each["source"] for id_, each in filled().docs.items()})
+    run = run_ingest(store, way, cancel_at=10_000)
+    assert isinstance(run.error, ServerError)
+    written = {id_ for id_ in NEW if id_ in store.docs}
+    assert written <= {each.id for each in run.emitted}
+    assert_told_truly(run, store)
+
+
+def test_a_source_that_breaks_is_told_last():
+    """What it gave before is written and reported."""
+
+    def documents():
+        yield from ({"_id": id_, "body": body} for id_, body in list(NEW.items())[:5])
+        raise OSError("gone")
+
+    for way in WAYS:
+        store = filled()
+        run = run_ingest(store, way, documents(), cancel_at=10_000)
+        assert isinstance(run.error, OSError)
+        assert len(run.emitted) == 5
+        assert_told_truly(run, store)
+        assert_grouped(store, way)
+
+
+def test_settings_that_cannot_be_confirmed_are_the_clients_error():
+    """While lookups are repeated, the mapping cannot be read any more: what was raised within does not come out."""
+    failure = ConnectionError("gone")
+
+    class Failing(FakeServer):
+        reads = 0
+
+        def get_mapping(self, index, filter_path=None):
+            self.reads -= 1
+            return failure if self.reads < 0 else super().get_mapping(index, filter_path)
+
+        def msearch(self, body):
+            answer = super().msearch(body)
+            for each in answer["responses"]:
+                each["_shards"] = {"total": 2, "successful": 1, "failed": 0}
+            return answer
+
+    seconds = count()
+    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest())
+    for reads in range(1, 12):
+        store = Failing({"a0": grouped(A, "a0")}, mapping=unmarked(text_field="body"))
+        store.reads = reads
+        context = Context(clock=lambda: float(next(seconds)))
+        with pytest.raises(ConnectionError) as caught:
+            carry_out(ingest(scripted(context), INDEX, [{"_id": "a1", "body": A}], options), store)
+        assert caught.value is failure
+
+
+def hidden_cases():
+    """Yield batches in which a refused write of a0, with another text, hides for a while what a0 holds."""
+    refused = {"index": {"body": B}, "update": {"doc": {"body": B}}}
+    return [{"_op_type": kind, "_id": "a0", **rest} for kind, rest in refused.items()]
+
+
+@ways
+@pytest.mark.parametrize("action", hidden_cases(), ids=lambda action: action["_op_type"])
+def test_what_a_refused_write_hid_is_found_again(way, action):
+    """Documents after it that were compared without what is still there are decided again."""
+    store = filled()
+    store.refuse = lambda header: 400 if header["_id"] == "a0" and "if_seq_no" not in header else None
+    documents = [action, *({"_id": id_, "body": text} for id_, text in (("a2", A), ("c0", C), ("a3", A)))]
+    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
+    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
+    # Under "connected" a1 is near too, and was not hidden: nothing had to be written for it to be found.
+    is_skipped = way["on_duplicate"] == "skip" and way.get("rule") == "connected"
+    end = "replaced" if way["on_duplicate"] == "replace" else "skipped" if is_skipped else "tagged"
+    assert [each.action for each in run.emitted][:3] == ["refused", end, "written"]
+    assert store.source("a0")["body"] == A
+    if way["on_duplicate"] != "replace":
+        assert {own["source"]["simhash"]["group"] for id_, own in store.docs.items() if id_[0] == "a"} == {"a0"}
+        assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
+
+
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_what_a_refused_write_of_the_same_batch_hid(rule):
+    """The text that the same batch wrote under the id is the canonical of what follows."""
+    store = FakeServer()
+    written = []
+
+    def refuse(header):
+        written.append(header["_id"])
+        return 400 if written.count("b0") == 2 and header["_id"] == "b0" else None
+
+    store.refuse = refuse
+    documents = [{"_id": id_, "body": text} for id_, text in (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))]
+    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest(rule=rule))
+    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
+    assert [(each.action, each.canonical) for each in run.emitted] == [
+        ("written", "b0"),
+        ("refused", None),
+        ("tagged", "b0"),
+        ("tagged", "b0"),
+        ("written", "c0"),
+    ]
+    assert {id_: each["source"]["simhash"]["group"] for id_, each in store.docs.items()} == {
+        "b0": "b0",
+        "b1": "b0",
+        "b2": "b0",
+        "c0": "c0",
+    }

@@ -1,0 +1,177 @@
+"""Lookups of many texts or fingerprints at once: each has its answer or failure; what is asked again, and how long."""
+
+from collections import Counter
+
+import pytest
+
+from es_simhash import IncompleteSearchError
+from es_simhash.hashing import get_scheme
+from es_simhash.lookup.find import find_of
+from es_simhash.lookup.find_many import ask_together, find_many, make_multi_search, take_answer
+from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.search import Question, Subject
+from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.retry import Patience
+from tests.transport.by_hand import ServerError, carry_out, drive, scripted
+from tests.transport.fake_server import Candidates
+
+
+def test_many_keep_their_order_and_their_failures():
+    """No text, no text at all, and a search that is refused."""
+
+    class NotThere(Candidates):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
+            return answers
+
+    found, _, _ = drive(
+        find_many(scripted(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
+    )
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
+    assert found[3].status == 404
+
+
+def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
+    """The others of its batch have their answers."""
+    from es_simhash.lookup import find_many as module
+
+    def one(text, scheme):
+        if text == "bad":
+            raise ValueError("bad")
+        return 0
+
+    monkeypatch.setattr(module, "compute_fingerprint", one)
+    monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
+    found, _, _ = drive(find_many(scripted(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
+
+
+def test_a_multi_search_that_is_too_much_is_halved():
+    """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
+
+    class Small(Candidates):
+        def msearch(self, body):
+            is_shared = "'wanted': [" in str(body)
+            return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
+
+    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1, 2, 3, 4], LookupOptions()), Small([0]))
+    assert [len(each) for each in found] == [1, 1, 1, 1, 1]
+    # The survey, all in one search, and one by one: 5, 2, 3, 1, 2.
+    assert [call.api for call in calls].count("msearch") == 7
+
+    class Full(Candidates):
+        def msearch(self, body):
+            return ServerError(429, "full")
+
+    found, _, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions()), Full([0]))
+    assert [type(each).__name__ for each in found] == ["ServerError"] * 2
+
+
+def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
+    """An error, or for whoever takes incomplete answers one that says so."""
+
+    class Nowhere(Candidates):
+        def get_mapping(self, index):
+            return {}
+
+    for flow in (find_many, find_of):
+        rest = (None, [0]) if flow is find_many else ("1",)
+        with pytest.raises(IncompleteSearchError, match="no index matches"):
+            drive(flow(scripted(), "x*", *rest, LookupOptions()), Nowhere([]))
+        found, _, _ = drive(flow(scripted(), "x*", *rest, LookupOptions(on_incomplete="return")), Nowhere([]))
+        assert (found[0] if flow is find_many else found).complete is False
+
+
+def test_many_fingerprints():
+    """The same by fingerprint; ``None``, as a text without features has it, finds nothing."""
+    found, _, _ = drive(find_many(scripted(), "i", None, [0, None, 2**64, "0"], LookupOptions()), Candidates([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "InvalidInputError", "WrongTypeError"]
+    assert [len(each) for each in found[:2]] == [1, 0]
+
+
+def test_one_refused_for_load_is_searched_alone():
+    """A full queue hits one element of the batch; the others are not sunk, and it gets its answer."""
+
+    class Busy(Candidates):
+        def msearch(self, body):
+            answers = super().msearch(body)
+            answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
+            return answers
+
+    options = LookupOptions(max_distance=3, plan=make_plan(3, (0,)))
+    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], options), Busy([0]))
+    assert [len(each) for each in found] == [1, 1]
+    # Together, then each for itself, and then the refused one alone.
+    assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]
+
+
+WHOLE = {"_shards": {"total": 2, "successful": 2, "failed": 0}, "timed_out": False, "hits": {"hits": []}}
+PARTIAL = WHOLE | {"_shards": {"total": 2, "successful": 1, "failed": 1}}
+
+
+def questions(number):
+    options = LookupOptions(max_distance=3, on_incomplete="return")
+    subject = Subject(Context(), "i", IndexSettings(get_scheme("words")), IndexStats(), options)
+    return [Question(subject, each) for each in range(number)]
+
+
+def answer_each(work, answer):
+    """Return what *work* returns, how often it waited, and how many requests of each kind it sent."""
+
+    def answers(call):
+        one = answer(call)
+        if isinstance(one, Exception) or call.api != "msearch":
+            return one
+        return {"responses": [one] * (len(call.arguments["body"]) // 2)}
+
+    run = carry_out(work, answers)
+    return run.result, len(run.waits), Counter(run.apis)
+
+
+def test_a_batch_waits_for_a_missing_shard_once():
+    """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
+    patience = Patience(4)
+    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
+    assert [each.complete for each in found] == [False] * 40
+    assert waits == 3
+    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
+    assert (found[0].complete, waits) == (False, 0)
+    found, waits, sent = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: WHOLE)
+    assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
+    _, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
+    assert waits == 3
+
+
+def test_without_patience_nothing_is_waited_for():
+    """The caller gets the exception, or the incomplete answer, at once."""
+    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: PARTIAL)
+    assert ([each.complete for each in found], waits) == ([False] * 3, 0)
+    full = ServerError(429, "full")
+    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: full)
+    assert (found, waits) == ([full] * 3, 0)
+
+
+def test_a_busy_server_is_asked_again():
+    """Until it answers."""
+    answers = iter([ServerError(503, "starting")] * 3)
+    found, waits, _ = answer_each(
+        ask_together(scripted(), questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE)
+    )
+    assert ([each.complete for each in found], waits) == ([True] * 3, 3)
+
+
+def test_a_refusal_that_does_not_pass_is_raised():
+    """It is no matter of one lookup."""
+    batch = make_multi_search(questions(3))
+    with pytest.raises(ServerError, match="no rights"):
+        answer_each(
+            take_answer(scripted(), batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE
+        )
+
+
+def test_no_questions_are_no_request():
+    """Nothing to ask, nothing to send."""
+    assert answer_each(ask_together(scripted(), []), lambda _: WHOLE) == ([], 0, {})

@@ -1,0 +1,252 @@
+"""Verification driven by hand: how texts are asked for, and what happens when they do not come."""
+
+import pytest
+
+from es_simhash import InvalidInputError, NearDup, NearDups, Verification, build_mapping
+from es_simhash.hashing import fingerprint, get_scheme, to_hex
+from es_simhash.lookup.find import find
+from es_simhash.lookup.judge import Asked, judge
+from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.rules import rules_for
+from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.quality.sampling import SampleOptions, sample_documents
+from es_simhash.tables.tabular import cut
+from es_simhash.texts.measures import compare_texts
+from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
+
+BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"
+SETTINGS = IndexSettings(get_scheme(), ("title", "body.text"))
+
+
+class Texts:
+    """A server that knows texts by index and id, and refuses pages beyond its window."""
+
+    def __init__(self, texts, *, window=10_000, **answer):
+        self.texts = texts
+        self.window = window
+        self.answer = answer
+
+    def __call__(self, call):
+        assert call.api == "search"
+        body = call.arguments["body"]
+        if body["size"] > self.window:
+            return ServerError(400, "Result window is too large, see max_result_window")
+        ids, names = (next(iter(each.values())) for each in body["query"]["bool"]["filter"])
+        hits = [
+            {"_index": index, "_id": name, "_source": source}
+            for (index, name), source in self.texts.items()
+            if name in ids["values"] and index in names["_index"]
+        ]
+        assert len(hits) <= body["size"]
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}, **self.answer}
+
+
+def near_dups(*keys):
+    return NearDups(tuple(NearDup(name, index, 0, fingerprint(BASE)) for index, name in keys))
+
+
+def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None, **sizes):
+    rules = rules_for(settings, {}, LookupOptions(verify=verification or Verification()), "text")
+    asked = [Asked(rules, text) for text in texts]
+    flow = judge(SCRIPTED, "news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
+    answers, calls, _ = drive(flow, server)
+    return answers, calls
+
+
+def test_texts_of_all_answers_are_fetched_together():
+    """One search fetches each near-duplicate of a batch once, in the fields recorded, and joins them in order."""
+    server = Texts({("news-1", "a"): {"title": "the council", "body": {"text": BASE[12:]}}})
+    answers, calls = verified([near_dups(("news-1", "a"))] * 2, server, texts=[BASE, BASE])
+    assert [[each.similarity for each in answer] for answer in answers] == [[1.0], [1.0]]
+    [call] = calls
+    assert call.arguments["index"] == "news-*"
+    assert sorted(call.arguments["body"]["_source"]) == ["body.text", "title"]
+
+
+def test_nothing_found_costs_nothing():
+    """Without near-duplicates no text is asked for."""
+    answers, calls = verified([NearDups()], Texts({}))
+    assert calls == []
+    assert [len(answer) for answer in answers] == [0]
+
+
+def test_the_same_id_in_two_indices_is_two_documents():
+    """A document is known by index and id."""
+    texts = {("news-1", "a"): {"title": BASE}, ("news-2", "a"): {"title": "something else"}}
+    settings = IndexSettings(get_scheme("words"), ("title",))
+    found = near_dups(("news-1", "a"), ("news-2", "a"))
+    [answer], _ = verified([found], Texts(texts), settings=settings, verification=Verification(text_field="title"))
+    # The other text is not the one of its fingerprint, which says that it was changed: it is not dropped for that.
+    assert [(each.index, each.similarity) for each in answer] == [("news-1", 1.0), ("news-2", None)]
+    assert "'news-2'" in answer.unverified[0]
+
+
+@pytest.mark.parametrize("window", [1, 7, 300, 10_000])
+def test_many_are_fetched_in_pages_the_server_allows(window):
+    """Every near-duplicate is compared, whatever the index's window."""
+    keys = [("news-1", f"{number:03d}") for number in range(30)]
+    server = Texts({key: {"title": BASE} for key in keys}, window=window)
+    [answer], calls = verified([near_dups(*keys)], server, page=8)
+    assert [each.similarity for each in answer] == [1.0] * 30
+    assert answer.unverified == ()
+    assert len(calls) <= (40 if window == 1 else 10)
+
+
+def test_a_shard_that_fails_leaves_near_duplicates_unverified():
+    """What a failed shard may hold is kept, and the shard's failure given as the reason."""
+    server = Texts({("news-1", "a"): {"title": BASE}}, _shards={"total": 2, "failed": 1})
+    [answer], _ = verified([near_dups(("news-1", "a"), ("news-1", "b"))], server)
+    assert [(each.id, each.similarity) for each in answer] == [("a", 1.0), ("b", None)]
+    assert "1 of 2 shards failed" in answer.unverified[0]
+
+
+@pytest.mark.parametrize("partly", [False, True])
+def test_an_index_without_source_is_asked_for_stored_fields(partly):
+    """Where a server refuses parts of a _source that is not kept, all of it is asked for, which brings none."""
+    refusal = "unable to fetch fields from _source field: _source is disabled in the mappings"
+    failed = {"_shards": {"total": 2, "failed": 1, "failures": [{"reason": {"type": "x", "reason": refusal}}]}}
+
+    def server(call):
+        body = call.arguments["body"]
+        if body["_source"] is not True:
+            return failed | {"hits": {"hits": []}} if partly else ServerError(400, refusal)
+        hit = {"_index": "i", "_id": "a", "fields": {name: [BASE] for name in body["stored_fields"][:1]}}
+        return {"hits": {"hits": [hit]}}
+
+    [answer], calls = verified([near_dups(("i", "a"))], server)
+    assert [each.similarity for each in answer] == [1.0]
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("hit", "words"),
+    [
+        ({}, "no text in title"),
+        ({"_source": {"title": None}}, "no text in title"),
+        ({"_source": {"title": ["a", 5]}}, "holds 5"),
+        ({"_ignored": ["title"]}, "ignore_above"),
+        (None, "deleted"),
+    ],
+)
+def test_reasons(hit, words):
+    """A near-duplicate without a text is kept, last, with the reason in one line."""
+
+    def server(call):
+        hits = [{"_index": "i", "_id": "b", "_source": {"title": BASE}}]
+        hits += [] if hit is None else [{"_index": "i", "_id": "a", **hit}]
+        return {"hits": {"hits": hits}}
+
+    [answer], _ = verified([near_dups(("i", "a"), ("i", "b"))], server)
+    assert [each.id for each in answer] == ["b", "a"]
+    [reason] = answer.unverified
+    assert words in reason
+    assert "\n" not in reason
+
+
+def test_a_server_error_passes_through():
+    """A search that is refused raises the client's own exception."""
+    with pytest.raises(ServerError):
+        verified([near_dups(("i", "a"))], lambda call: ServerError(403, "no"))
+
+
+def test_a_source_that_returns_no_text_is_refused():
+    """A function that returns anything but a string or None is a mistake to hear of."""
+    with pytest.raises(TypeError, match="return a str or None"):
+        verified([near_dups(("i", "a"))], None, verification=Verification(texts=lambda each: 7))
+
+
+def test_index_without_text_field():
+    """Where neither the caller nor the index names a field, the message says how to."""
+    with pytest.raises(InvalidInputError, match="does not record which field has the text"):
+        verified([near_dups(("i", "a"))], None, settings=IndexSettings(get_scheme()))
+
+
+def draw(size, server):
+    hits, reasons = drive(sample_documents(SCRIPTED, "i", size, query={"match_all": {}}, text_fields=["t"]), server)[0]
+    return [hit["_id"] for hit in hits], reasons
+
+
+@pytest.mark.parametrize(("documents", "window"), [(0, 10_000), (3, 10_000), (2_500, 10_000), (2_500, 700)])
+def test_samples(documents, window):
+    """A sample larger than the index is all of it; a smaller window gives a smaller sample, never a failure."""
+
+    def server(call):
+        body = call.arguments["body"]
+        start, size = body["from"], body["size"]
+        if start + size > window:
+            return ServerError(400, "Result window is too large, see max_result_window")
+        ids = range(start, min(documents, start + size))
+        return {"hits": {"hits": [{"_id": number} for number in ids]}}
+
+    found, reasons = draw(2_600, server)
+    assert found == list(range(len(found)))
+    assert len(found) == documents if window == 10_000 else 250 <= len(found) <= 700
+    assert reasons == []
+
+
+def test_sample_sizes():
+    """A sample is a number of documents from 1 to 10,000."""
+    assert SampleOptions(sample=10_000).sample == 10_000
+    for wrong in (0, 10_001, -1):
+        with pytest.raises(InvalidInputError, match="10,000"):
+            SampleOptions(sample=wrong)
+    with pytest.raises(TypeError):
+        SampleOptions(sample="many")
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 40), (100, 400), (None, 3_000)])
+def test_of_very_many_copies_few_texts_are_read(size, most):
+    """The nearest first, until so many are accepted."""
+    keys = [("news-1", f"{number:04d}") for number in range(3_000)]
+    server, read = Texts({key: {"title": BASE} for key in keys}), []
+
+    def counting(call):
+        answer = server(call)
+        read.extend(answer["hits"]["hits"])
+        return answer
+
+    [answer], _ = verified([near_dups(*keys)], counting, size=size)
+    assert [each.id for each in answer] == [name for _, name in keys[:size]]
+    assert len(read) <= most
+
+
+def test_the_nearest_that_were_rejected_are_noted():
+    """At most five, nearest first, with similarity and bound; nothing for those farther away."""
+    words = BASE.split()
+    texts, items = {}, []
+    for number in range(8):
+        text = " ".join([*words[: 4 + number], *("other words stand here instead of those" + str(number)).split()])
+        texts["news-1", f"{number}"] = {"title": text}
+        items.append(NearDup(f"{number}", "news-1", 9 - number, fingerprint(text)))
+    settings = IndexSettings(get_scheme(), ("title",))
+    [answer], calls = verified([NearDups(tuple(items))], Texts(texts), settings=settings)
+    assert [each.near_dup.id for each in answer.rejected] == ["7", "6", "5", "4", "3"]
+    assert (len(answer), len(calls)) == (0, 1)
+    nearest = answer.rejected[0]
+    similarity = compare_texts(BASE, texts["news-1", "7"]["title"]).jaccard
+    assert nearest.near_dup.similarity == similarity
+    assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
+    assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
+
+
+def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
+    """Once a text was seen, and not where texts are so long that one of them is too much."""
+    for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
+        text, context = BASE, Context()
+        monkeypatch.setattr("es_simhash.lookup.search._CHARACTERS", characters)
+        context.learn_stats("i", IndexStats(1_000))
+        hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
+
+        def server(call, hit=hit, text=text):
+            if call.api == "get_mapping":
+                return {"i": {"mappings": build_mapping(text_field="body")}}
+            body = call.arguments["body"]
+            source = {} if body["_source"] is False else {"_source": {"body": text}}
+            return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
+
+        for is_second in (False, True):
+            found, calls, _ = drive(find(scripted(context), "i", text, None, LookupOptions()), server)
+            assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
+            asked = [call for call in calls if call.api == "search"]
+            assert len(asked) == (searches if is_second else 2)

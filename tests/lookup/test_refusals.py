@@ -1,0 +1,172 @@
+"""A lookup that a server refuses is made in another way, and the way is remembered."""
+
+import pytest
+
+from es_simhash import build_mapping
+from es_simhash.lookup.find_many import find_many
+from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.plan import make_plan
+from es_simhash.mapping.context import Context, IndexStats, Limits
+from tests.lookup.looking import look
+from tests.transport.by_hand import ServerError, drive, scripted
+from tests.transport.fake_server import Candidates
+
+
+class Refusing(Candidates):
+    """Answers *message* with *status* to a search that *refuses* says it refuses."""
+
+    def __init__(self, fingerprints, refuses, message, status=400):
+        super().__init__(fingerprints)
+        self.refuses, self.message, self.status = refuses, message, status
+
+    def search(self, body, index=None, scroll=None):
+        if self.refuses(str(body)):
+            return ServerError(self.status, self.message)
+        return super().search(body, index, scroll)
+
+
+LONG_LIST = "The number of terms [697] used in the Terms Query request has exceeded the allowed maximum of [512]."
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message", "status"),
+    [
+        (
+            lambda body: "'script'" in body,
+            "[script] queries cannot be executed when 'search.allow_expensive_queries'",
+            500,
+        ),
+        (lambda body: "'script'" in body, "script_lang not supported [painless]", 400),
+        (lambda body: body.count("'terms'") and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]", 400),
+        (lambda body: body.count("'terms'") > 4, "too_many_clauses: maxClauseCount is set to 4", 400),
+    ],
+)
+def test_what_a_server_refuses_is_asked_another_way(refuses, message, status):
+    """And remembered: the next lookup is not refused."""
+    context = Context()
+    context.learn_stats("i", IndexStats(100_000))
+    index = Refusing([0, 1], refuses, message, status)
+    found, _, _ = look(index, context=context, max_distance=13)
+    assert (len(found), found.complete) == (2, True)
+    _, calls, _ = look(index, context=context, max_distance=13)
+    assert [call.api for call in calls] == ["search"]
+
+
+def test_a_refusal_for_another_reason_is_raised():
+    """The client's own error, at once."""
+    with pytest.raises(ServerError, match="parse"):
+        look(Refusing([0], lambda _: True, "cannot parse the filter"), max_distance=13)
+
+
+@pytest.mark.parametrize("message", ["script_exception in the filter", LONG_LIST + " [index.max_terms_count]"])
+def test_a_refusal_that_no_plan_mends_teaches_nothing(message):
+    """The caller's filter is at fault: lookups without it keep their plan."""
+    context = Context()
+    with pytest.raises(ServerError):
+        look(Refusing([0], lambda _: True, message), context=context, max_distance=13)
+    assert context.limits("i") == Limits()
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message"),
+    [
+        (lambda body: "'script'" in body, "cannot be executed when 'search.allow_expensive_queries' is false"),
+        (lambda body: body.count("'terms'") and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]"),
+    ],
+)
+def test_what_a_server_refuses_of_many_is_asked_another_way(refuses, message):
+    """Every element of the batch gets its answer, though all were planned before the first was refused."""
+
+    class RefusingMany(Refusing):
+        def msearch(self, body):
+            return {"responses": [self.element(self.search(line)) for line in body[1::2]]}
+
+        def element(self, answer):
+            refused = isinstance(answer, ServerError)
+            return {"status": 400, "error": {"type": "x", "reason": str(answer)}} if refused else answer
+
+    index = RefusingMany([0, 1], refuses, message)
+    flow = find_many(scripted(), "i", None, [0] * 30, LookupOptions(max_distance=13))
+    found, _, _ = drive(flow, index)
+    assert [len(each) for each in found] == [2] * 30
+    assert len({each.plan for each in found}) == 1
+
+
+def test_what_one_shard_refuses_is_asked_another_way():
+    """One of several indices has a small window, or allows short lists only."""
+
+    class Partly(Refusing):
+        def search(self, body, index=None, scroll=None):
+            if isinstance(super().search(body, index, scroll), dict):
+                return super().search(body, index, scroll)
+            failures = [{"reason": {"type": "illegal_argument_exception", "reason": self.message}}]
+            shards = {"total": 2, "failed": 1, "failures": failures}
+            return {"_shards": shards, "timed_out": False, "hits": {"hits": []}}
+
+    for refuses, message in [
+        (lambda body: "'size': 200" in body, "Result window is too large"),
+        (lambda body: "'terms'" in body and len(body) > 18_000, LONG_LIST + " [index.max_terms_count]"),
+    ]:
+        found, _, _ = look(Partly([0, 1], refuses, message), max_distance=13, filter={"term": {"a": 1}})
+        assert (len(found), found.complete) == (2, True)
+
+
+@pytest.mark.parametrize("options", [{}, {"has_pit": False}])
+def test_pages_shrink_to_the_smallest_window_of_several_indices(options):
+    """The shards of the others answer, those of the one with the small window fail."""
+
+    class Partly(Candidates):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if body["size"] > 150:
+                reason = {"type": "illegal_argument_exception", "reason": "Result window is too large"}
+                answer["_shards"] = {"total": 2, "failed": 1, "failures": [{"reason": reason}]}
+                answer["hits"]["hits"] = answer["hits"]["hits"][::2]
+            return answer
+
+    index = Partly([0] * 900, **options)
+    found, _, _ = look(index)
+    assert (len(found), found.complete) == (900, True)
+    assert not index.open
+
+
+def test_an_index_without_the_copy_for_scripts_is_asked_without_one():
+    """A script on a field that is not mapped fails."""
+    index = Refusing([0], lambda body: "'script'" in body, "No field found for [simhash.value]")
+    index.mapping = build_mapping(value=False)
+    _, calls, _ = look(index, max_distance=13)
+    assert "'script'" not in str(calls)
+
+
+def test_a_script_that_fails_on_a_shard_is_left_out():
+    """The documents of that shard are asked for without it."""
+
+    class Failing(Candidates):
+        def search(self, body, index=None, scroll=None):
+            answer = super().search(body, index, scroll)
+            if "'script'" not in str(body):
+                return answer
+            failures = [{"reason": {"type": "script_exception", "reason": "runtime error"}}]
+            return {**answer, "_shards": {"total": 2, "failed": 1, "failures": failures}}
+
+    found, _, _ = look(Failing([0]), max_distance=13)
+    assert (len(found), found.complete, found.plan.script) == (1, True, False)
+
+
+def test_a_forced_plan_is_kept():
+    """Whoever names a plan gets that one, or the server's refusal."""
+    plan = make_plan(3, (0, 1))
+    found, _, _ = look(Candidates([0]), plan=plan)
+    assert found.plan == plan
+    with pytest.raises(ServerError):
+        look(Refusing([0], lambda body: "'script'" in body, "no script"), plan=make_plan(3, (0,), script=True))
+
+
+def test_what_was_refused_long_ago_is_tried_again():
+    """A script that was refused for the load of the moment is not given up for ever."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    context.learn_limits("i", Limits(scripts=False))
+    assert not context.limits("i").scripts
+    now[0] = 601.0
+    assert context.limits("i").scripts

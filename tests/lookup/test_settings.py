@@ -1,0 +1,124 @@
+"""A lookup without a usable mapping, scheme, index name or option is refused before it searches."""
+
+import pytest
+
+from es_simhash import InvalidInputError, MappingError, SchemeMismatchError, build_mapping
+from es_simhash.lookup.find import find
+from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.resolve import agree, judge_mappings
+from tests.lookup.looking import look
+from tests.transport.by_hand import ServerError, drive, scripted
+from tests.transport.fake_server import Candidates
+
+
+def test_the_mapping_is_asked_for_again_after_a_minute():
+    """Somebody may have replaced the index."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    look(Candidates([]), context=context)
+    now[0] = 61.0
+    _, calls, _ = look(Candidates([]), context=context)
+    assert calls[0].api == "get_mapping"
+
+
+def test_a_mapping_without_our_fields_is_refused():
+    """With what to do."""
+    with pytest.raises(MappingError, match="fill them with setup"):
+        look(Candidates([], mapping={"properties": {"body": {"type": "text"}}}))
+
+
+def test_dynamic_mapping_is_refused():
+    """Blocks mapped as text would lose near-duplicates silently."""
+    text = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    mapping = build_mapping()
+    mapping["properties"]["simhash"]["properties"]["block2"] = text
+    with pytest.raises(MappingError, match=r"simhash.block2' is mapped as 'text'"):
+        look(Candidates([], mapping=mapping))
+
+
+def test_another_scheme_is_refused_by_name():
+    """Both are named."""
+    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*words-1") as caught:
+        look(Candidates([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="words-1"))
+    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "words-1")
+
+
+def test_who_may_not_read_the_mapping_names_the_scheme():
+    """And is told so."""
+
+    class Closed(Candidates):
+        def get_mapping(self, index):
+            return ServerError(403, "not you")
+
+    with pytest.raises(ServerError) as caught:
+        look(Closed([0]))
+    assert "name the scheme" in caught.value.__notes__[0]
+    found, _, _ = look(Closed([0]), context=Context(wanted="shingles"))
+    assert len(found) == 1
+
+
+def test_other_clusters_want_a_scheme():
+    """Their mappings cannot be read."""
+    options = LookupOptions(max_distance=2)
+    with pytest.raises(InvalidInputError, match="another cluster"):
+        drive(find(scripted(), "far:i", None, 0, options), Candidates([0]))
+    found, calls, _ = drive(find(scripted(Context(wanted="shingles")), "far:i", None, 0, options), Candidates([0]))
+    assert (len(found), [call.api for call in calls]) == (1, ["search"])
+
+
+def test_several_indices_are_asked_by_what_all_of_them_have():
+    """The copy for scripts only if none lacks it, whichever is first."""
+    for first, second in [(True, False), (False, True)]:
+        answer = {"a": {"mappings": build_mapping(value=first)}, "b": {"mappings": build_mapping(value=second)}}
+        assert agree(judge_mappings(answer, Context()), Context()).value is False
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"max_distance": -1}, InvalidInputError),
+        ({"max_distance": 65}, InvalidInputError),
+        ({"max_distance": 3.0}, TypeError),
+        ({"size": 0}, InvalidInputError),
+        ({"size": True}, TypeError),
+        ({"filter": "lang:en"}, TypeError),
+        ({"filter": [1]}, TypeError),
+        ({"filter": {"term": {}, "range": {}}}, InvalidInputError),
+        ({"exclude_ids": "7"}, TypeError),
+        ({"exclude_ids": 7}, TypeError),
+        ({"source": 1}, TypeError),
+        ({"source": [1]}, TypeError),
+        ({"on_incomplete": "ignore"}, InvalidInputError),
+    ],
+)
+def test_wrong_options_are_refused(options, error):
+    """Before any request."""
+    with pytest.raises(error):
+        LookupOptions(**options)
+
+
+@pytest.mark.parametrize("plan", ["scan", 0, {}, []])
+def test_what_is_no_plan_is_refused(plan):
+    """It is neither ignored nor an error from inside."""
+    with pytest.raises(TypeError, match="plan must be a LookupPlan"):
+        drive(find(scripted(), "news", None, 0, LookupOptions(max_distance=3, plan=plan)), Candidates([]))
+
+
+@pytest.mark.parametrize(
+    ("index", "error"), [("", InvalidInputError), ([], InvalidInputError), ("a,,b", InvalidInputError), (3, TypeError)]
+)
+def test_an_empty_name_is_not_every_index(index, error):
+    """A server takes an empty name for all there are."""
+    with pytest.raises(error):
+        drive(find(scripted(), index, None, 0, LookupOptions()), Candidates([]))
+
+
+@pytest.mark.parametrize(
+    ("text", "fingerprint", "error"),
+    [("a", 1, TypeError), (None, None, TypeError), (3, None, TypeError), (None, 2**64, InvalidInputError)],
+)
+def test_exactly_one_question(text, fingerprint, error):
+    """A text or a fingerprint."""
+    with pytest.raises(error):
+        drive(find(scripted(), "i", text, fingerprint, LookupOptions()), Candidates([]))

@@ -1,0 +1,247 @@
+"""Settings that were read before are confirmed: when, against what, and beside other threads."""
+
+import copy
+
+import pytest
+
+from es_simhash import IncompleteSearchError, build_mapping
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.mapping import mapping_update
+from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
+from es_simhash.mapping.resolve import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
+from es_simhash.transport.protocol import Call
+from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
+from tests.transport.fake_server import unmarked
+
+OTHER = "words-1"
+SEARCH = Call("search", {"index": "i", "body": {}})
+MANY = Call("msearch", {"body": [{"index": "i"}, {}, {"index": "i"}, {}]})
+
+
+def sorts_by(body, mapping):
+    """Return the server's refusal to sort as *body* asks for in an index with *mapping*; empty if it can."""
+    properties = mapping["properties"]["simhash"]["properties"]
+    for name in body.get("sort", ()):
+        if name != "_score" and name.removeprefix("simhash.") not in properties:
+            return f"No mapping found for [{name}] in order to sort on"
+    return ""
+
+
+class Estate:
+    """An index behind a clock; answers calls, also several at once."""
+
+    def __init__(self, mapping):
+        self.now = 0.0
+        self.mapping = mapping
+        self.is_partly_refused = False
+        self.refuses_sort = False
+        self.search_seconds = 0.0
+        self.calls = []
+        self.meddle = None
+        self.context = Context(clock=lambda: self.now)
+        self.settings = self.carry_out(read_index_settings(scripted(self.context), "i"))
+        self.calls.clear()
+
+    def answer(self, call):
+        self.calls.append(call.api)
+        if call.api == "get_mapping":
+            answer = {"i": {"mappings": self.mapping}}
+            meddle, self.meddle = self.meddle, None
+            if meddle is not None:
+                meddle()
+            return answer
+        self.now += self.search_seconds
+        body = call.arguments["body"]
+        searches = [body] if call.api == "search" else body[1::2]
+        answers = [self.answer_search(each) for each in searches]
+        if call.api == "search" and "error" in answers[0]:
+            return ServerError(400, answers[0]["error"])
+        return answers[0] if call.api == "search" else {"responses": answers}
+
+    def answer_search(self, body):
+        words = sorts_by(body, self.mapping)
+        if self.refuses_sort and "sort" in body:
+            words = f"No mapping found for [{body['sort'][-1]}] in order to sort on"
+        if words and self.is_partly_refused:
+            return {"_shards": {"total": 2, "failed": 1, "failures": [{"reason": {"reason": words}}]}, "hits": {}}
+        return {"error": words} if words else {"_shards": {"total": 2, "failed": 0}, "hits": {}}
+
+    def carry_out(self, flow):
+        return carry_out(flow, self.answer).result
+
+    def search(self, meddle=None):
+        """Search; *meddle* is called when the mapping was answered for the first time."""
+        self.meddle = meddle
+        return self.carry_out(send_confirmed(scripted(self.context), "i", SEARCH, settings=self.settings))
+
+
+@pytest.fixture
+def estate():
+    """An index without a marker."""
+    return Estate(unmarked())
+
+
+@pytest.fixture
+def marked():
+    return Estate(build_mapping())
+
+
+def test_settings_are_confirmed_when_they_are_not_fresh(estate):
+    """Not within 25 milliseconds of the last time; then beside the search."""
+    estate.search()
+    assert estate.calls == ["search"]
+    estate.now = 0.03
+    estate.search()
+    estate.search()
+    assert estate.calls == ["search", "search", "get_mapping", "search"]
+
+
+def test_an_index_made_again_is_noticed(estate):
+    """By its scheme, also after an answer that confirmed the old one."""
+    for estate.now in (1.0, 2.0):
+        estate.search()
+    estate.mapping = unmarked(scheme=OTHER)
+    estate.now = 3.0
+    with pytest.raises(SettingsChanged):
+        estate.search()
+    with pytest.raises(SettingsChanged):
+        estate.carry_out(confirm(scripted(estate.context), "i", settings=estate.settings))
+
+
+def test_a_slow_search_is_confirmed_after_its_answer(estate):
+    """The client may have sent it a second time, to an index that was made again meanwhile."""
+    estate.now, estate.search_seconds = 1.0, 0.2
+    estate.search()
+    assert estate.calls == ["search", "get_mapping", "get_mapping"]
+    old, new = unmarked(), unmarked(scheme=OTHER)
+    estate.now, estate.mapping = 2.0, old
+    with pytest.raises(SettingsChanged):
+        estate.search(lambda: setattr(estate, "mapping", new))
+
+
+def test_what_another_thread_learns_is_not_taken_for_what_was_used(estate):
+    """The index was made again, and another thread has read its new settings before this one searches."""
+    estate.mapping = unmarked(scheme=OTHER)
+    estate.context.unlearn("i", estate.settings)
+    with pytest.raises(SettingsChanged):
+        estate.search()
+    fresh = estate.carry_out(read_index_settings(scripted(estate.context), "i"))
+    with pytest.raises(SettingsChanged):
+        estate.search()
+    estate.context.unlearn("i", estate.settings)  # what this thread gives up is not what the other has learned
+    assert estate.context.recall("i")[0] is fresh
+
+
+def test_what_another_thread_learns_during_the_search(estate):
+    """The new mapping confirms the new settings, and not those of the search."""
+
+    def learn():
+        estate.mapping = unmarked(scheme=OTHER)
+        estate.context.unlearn("i", estate.settings)
+        estate.carry_out(read_index_settings(scripted(estate.context), "i"))
+
+    estate.now = 1.0
+    with pytest.raises(SettingsChanged):
+        estate.search(learn)
+
+
+def test_what_was_remembered_too_long_is_confirmed_all_the_same(estate):
+    """A lookup may begin with settings that grow too old before it searches."""
+    estate.now = 61.0
+    estate.search()
+    assert estate.calls == ["search", "get_mapping"]
+
+
+def test_an_index_that_changes_again_and_again_is_an_error(estate):
+    """Some lookups are tried again, and not for ever."""
+
+    async def never():
+        attempts = Attempts(scripted(estate.context), "i")
+        while True:
+            with attempts:
+                await attempts.settings()
+                await SCRIPTED.send(SEARCH)
+                raise SettingsChanged
+
+    with pytest.raises(IncompleteSearchError, match="changed during the lookup"):
+        estate.carry_out(never())
+    assert estate.calls.count("search") == 5
+
+
+@pytest.mark.parametrize("call", [SEARCH, MANY])
+def test_a_marker_takes_the_place_of_the_mapping(marked, call):
+    """Each search insists on it, however long ago the mapping was read."""
+    for marked.now in (0.0, 1.0, 50.0):
+        marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
+    assert marked.calls == [call.api] * 3
+    assert marked.context.seconds_since_confirmed("i") == 0.0
+
+
+@pytest.mark.parametrize("call", [SEARCH, MANY])
+@pytest.mark.parametrize("is_partly_refused", [False, True])
+@pytest.mark.parametrize("new", [build_mapping(scheme=OTHER), unmarked(scheme=OTHER), unmarked()])
+def test_an_index_with_another_marker_is_noticed_at_once(marked, call, is_partly_refused, new):
+    """Also where only one shard refuses the search, and where the mapping was read this very moment."""
+    marked.mapping, marked.is_partly_refused = new, is_partly_refused
+    with pytest.raises(SettingsChanged):
+        marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
+
+
+def test_a_marker_that_the_server_does_not_show_to_a_search_is_given_up(marked):
+    """The mapping has it and the search is refused all the same: the mapping is compared from then on."""
+    marked.refuses_sort = True
+    marked.now = 1.0
+    marked.search()
+    assert marked.calls == ["search", "get_mapping", "search"]
+    marked.now = 2.0
+    marked.search()
+    assert marked.calls[3:] == ["search", "get_mapping"]
+
+
+def test_shards_that_were_skipped_prove_nothing(marked):
+    """Elasticsearch sends no search to a shard that can have no hit, and so not to an index without our fields."""
+    marked.answer_search = lambda body: {"_shards": {"total": 2, "skipped": 1, "failed": 0}, "hits": {}}
+    marked.now = 1.0
+    marked.search()
+    assert marked.calls == ["search", "get_mapping"]
+    marked.now, marked.mapping = 2.0, {}
+    with pytest.raises(SettingsChanged):
+        marked.search()
+
+
+def test_another_refusal_is_passed_on(marked):
+    """It is the caller's, who may ask in another way."""
+
+    def refuse(body):
+        return {"error": "too_many_clauses"}
+
+    marked.answer_search = refuse
+    with pytest.raises(ServerError, match="too_many_clauses"):
+        marked.search()
+    answer = marked.carry_out(send_confirmed(scripted(marked.context), "i", MANY, settings=marked.settings))
+    assert answer == {"responses": [{"error": "too_many_clauses"}] * 2}
+
+
+def merged(mapping, body):
+    """Return *mapping* after a PUT of *body*."""
+    mapping = copy.deepcopy(mapping)
+    ours = mapping["properties"]["simhash"]["properties"]
+    ours |= body["properties"]["simhash"]["properties"]
+    return {**mapping, "_meta": body["_meta"]}
+
+
+def test_a_marker_of_earlier_settings_is_retired():
+    """A mapping keeps its fields for ever; a search that insists on the old marker is refused all the same."""
+    mapping = build_mapping()
+    old = read_settings(mapping)
+    new = read_settings(build_mapping(scheme=OTHER))
+    both = merged(mapping, mapping_update(mapping, new, prefix="simhash"))
+    ours = both["properties"]["simhash"]["properties"]
+    assert ours[marker_name(old)]["path"] == "simhash.retired"
+    assert (ours["retired"]["doc_values"], ours["retired"]["index"]) == (False, False)
+    assert is_marked(both, new, prefix="simhash")
+    assert not is_marked(both, old, prefix="simhash")
+    again = merged(both, mapping_update(both, old, prefix="simhash"))
+    assert is_marked(again, old, prefix="simhash")
+    assert retired_markers(again, prefix="simhash").keys() == {"retired", marker_name(old), marker_name(new)}
+    assert retired_markers(unmarked(), prefix="simhash") == {}

@@ -1,0 +1,125 @@
+"""Lookups of passages by hand: which requests they make, and what they make of answers that are not whole."""
+
+import itertools
+
+import pytest
+
+from es_simhash import IncompleteSearchError, MappingError, build_mapping, document_fields
+from es_simhash.mapping.context import Context
+from es_simhash.passages.find_passages import find, find_of, stream
+from es_simhash.passages.lookup import PassageOptions, PassageSizes
+from tests.transport.by_hand import ServerError, drive, scripted
+from tests.transport.fake_server import WHOLE, FakeServer
+
+NOTICE = " ".join(f"notice{n * n}" for n in range(40))
+RARE = " ".join(f"rare{n * n}" for n in range(60))
+FEW = PassageSizes(first_page=2, next_page=3, common=20, terms=1_000, counted=100)
+
+
+def server_of(texts, **options):
+    """Return a server whose documents have these texts, with their passages."""
+    documents = {id_: {"body": text, **document_fields(text, passages=True)} for id_, text in texts.items()}
+    return FakeServer(documents, mapping=build_mapping(text_field="body", passages=True), **options)
+
+
+def many():
+    return {f"{n}": f"{NOTICE} number {n}" for n in range(29)} | {"rare": f"{RARE} or not"}
+
+
+def look(server, text=f"{RARE} {NOTICE}", *, sizes=FEW, context=None, **options):
+    flow = find(scripted(context), "i", text, PassageOptions(sizes=sizes, **options))
+    return drive(flow, server)
+
+
+def failing(server, at, failure):
+    """Return *server* with the *failure* in place of the answer to a call, by its number from 0."""
+    numbers = itertools.count()
+    return lambda call: failure if next(numbers) == at else server(call)
+
+
+def test_one_search_when_candidates_fit():
+    """The mapping and the count of documents without passages once, then one search a lookup."""
+    context, server = Context(), server_of(many())
+    for apis in (["get_mapping", "search", "search"], ["search"]):
+        found, calls, _ = look(server, RARE, context=context, sizes=PassageSizes())
+        assert ([each.id for each in found], [call.api for call in calls]) == (["rare"], apis)
+    assert look(server, "...", context=context)[0].items == ()
+
+
+def test_more_candidates_than_a_page():
+    """All are read in one view, which is given back; with a document's own text the document is left out."""
+    server = server_of(many())
+    found, calls, _ = look(server, NOTICE, sizes=PassageSizes(first_page=2, next_page=3))
+    assert (len(found), found.complete) == (29, True)
+    assert [call.api for call in calls].count("open_point_in_time") == 1
+    assert not server.open
+    others, _, _ = drive(find_of(scripted(), "i", "3", PassageOptions(size=4)), server)
+    assert (len(others), "3" in {each.id for each in others}) == (4, False)
+
+
+def test_common_passages_are_counted():
+    """Too many documents that share only common passages are an error that counts them; a stream reads them."""
+    server = server_of(many())
+    with pytest.raises(IncompleteSearchError) as caught:
+        look(server)
+    results = caught.value.results
+    assert "rare" in {each.id for each in results}
+    assert int(caught.value.reasons[0].split()[0]) + len(results) == 30
+    found, _, _ = look(server, on_incomplete="return")
+    assert (found, found.complete) == (results, False)
+    flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=FEW))
+    assert {each.id for each in drive(flow, server)[2]} == set(many())
+    assert not server.open
+
+
+def test_a_short_text_is_looked_up_by_its_words():
+    """A second search reads what has no term of it; too many such documents are counted, and a stream reads them."""
+    few, short = PassageSizes(first_page=2, next_page=3, common=20), " ".join(NOTICE.split()[3:7])
+    server = server_of(many())
+    found, calls, _ = look(server, short, sizes=PassageSizes())
+    assert (len(found), [call.api for call in calls].count("search")) == (29, 3)
+    assert (found.complete, found.stale) == (True, ())
+    with pytest.raises(IncompleteSearchError) as caught:
+        look(server, short, sizes=few)
+    assert caught.value.reasons[0].startswith("29 documents share only passages that very many documents have: read")
+    flow = stream(scripted(), "i", short, PassageOptions(sizes=few))
+    assert len({each.id for each in drive(flow, server)[2]}) == 29
+    assert not server.open
+
+
+@pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt()])
+def test_a_failure_at_any_request_leaves_nothing_open(failure):
+    """Whatever request fails, the error comes out and the point in time is given back."""
+    _, calls, _ = look(server_of(many()), on_incomplete="return")
+    for step, call in enumerate(calls):
+        server = server_of(many())
+        is_silent = call.api == "close_point_in_time" or (call.api == "get_mapping" and step > 0)
+        if is_silent and isinstance(failure, Exception):
+            look(failing(server, step, failure), on_incomplete="return")
+            continue
+        with pytest.raises(type(failure)):
+            look(failing(server, step, failure), on_incomplete="return")
+        if call.api != "close_point_in_time":
+            assert not server.open, (step, call.api)
+
+
+def test_an_answer_that_is_not_whole_is_an_error():
+    """A shard that fails in any of the searches may have had a document; what was found is in the error."""
+    searches = sum(call.api == "search" for call in look(server_of(many()), NOTICE, sizes=PassageSizes())[1])
+    for step in range(searches):
+        server = server_of(many())
+        server.shards = [WHOLE] * step + [{"total": 2, "successful": 1, "failed": 1}, WHOLE]
+        with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
+            look(server, NOTICE, sizes=PassageSizes())
+
+
+def test_documents_that_lack_passages():
+    """They are counted before anything is looked up; an index without passages is refused."""
+    server = server_of(many())
+    server.put("new", {"body": NOTICE, **document_fields(NOTICE)})
+    server.refresh("i")
+    with pytest.raises(IncompleteSearchError) as caught:
+        look(server)
+    assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
+    with pytest.raises(MappingError, match="has no passages"):
+        look(FakeServer({"a": {"body": NOTICE}}))

@@ -1,0 +1,178 @@
+"""A restore with a failure, a lost answer or the end of its caller at every request: run again, it completes."""
+
+import json
+
+import pytest
+
+from es_simhash import fingerprint_fields
+from es_simhash.hashing import fingerprint
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.fields import group_fields
+from es_simhash.mapping.mapping import build_mapping
+from es_simhash.mapping.rule import Grouping
+from es_simhash.removal import restore as module
+from es_simhash.removal.archive_writer import ArchiveWriter
+from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.records import Archived
+from es_simhash.transport.protocol import Key
+from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
+from tests.transport.fake_server import INDEX, FakeServer
+
+# A failure here leaves open what nobody can name, or could not close.
+NAMELESS = (*CLOSES, "open_point_in_time")
+TEXTS = {f"d{n}": f"one two three four five six seven {'copy' if n % 2 else n}" for n in range(7)}
+
+
+class Store(FakeServer):
+    """A server to which documents come back: it creates what is missing, from the text of ``_source``."""
+
+    def mget(self, body):
+        answer = super().mget(body)
+        for asked, item in zip(body["docs"], answer["docs"], strict=True):
+            if "_source" not in asked and "_source" in item:  # read as text
+                item["_source"] = json.dumps(item["_source"])
+        return answer
+
+    def _write(self, kind, header, body):
+        if kind != "create":
+            return super()._write(kind, header, body)
+        if self.refuse(header) is None and header["_id"] in self.docs:
+            return {"status": 409, "error": {"type": "version_conflict_engine_exception", "reason": "exists"}}
+        return super()._write(kind, header, json.loads(body))
+
+
+def source_of(id_):
+    """Return a source with its fingerprint."""
+    return {"body": TEXTS[id_], **fingerprint_fields(fingerprint(TEXTS[id_]))}
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """An archive of six of seven documents."""
+    path = tmp_path / "removed.jsonl.gz"
+    with ArchiveWriter(path, "0" * 64) as writer:
+        writer.append(
+            [
+                Archived(INDEX, id_, None, json.dumps(source_of(id_)), Key(INDEX, "d0"), "0" * 64, "2026-01-01")
+                for id_ in list(TEXTS)[1:]
+            ]
+        )
+    return path
+
+
+def restore(context, archives, *, restored=3, **options):
+    """Restore documents, three at a time."""
+    return module.restore(scripted(context), archives, sizes=RemovalSizes(restored=restored), **options)
+
+
+def make_store():
+    """Return a server that has the seventh document, in its group, and records a grouping."""
+    mapping = build_mapping(text_field="body")
+    mapping["_meta"]["es_simhash"]["simhash"]["grouping"] = Grouping().to_dict()
+    source = source_of("d0")
+    source["simhash"] |= group_fields("d0", at="2026-01-01T00:00:00.000Z")
+    return Store({"d0": source}, mapping=mapping)
+
+
+def context():
+    return Context("simhash", None, lambda: 0.0)
+
+
+def groups(store):
+    """Return each document's group and text."""
+    return {id_: (held["source"]["simhash"]["group"], held["source"]["body"]) for id_, held in store.docs.items()}
+
+
+@pytest.fixture
+def wanted(archive):
+    """What a restore that nothing disturbs leaves, and the number of its calls."""
+    store = make_store()
+    run = carry_out(restore(context(), [archive]), store)
+    assert [each.action for each in run.emitted] == ["restored"] * 6
+    assert {id_: text for id_, (_, text) in groups(store).items()} == TEXTS
+    return groups(store), len(run.calls), run.steps
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", [ServerError(503), ServerError(None), ServerError(400)], ids=str)
+def test_a_failure_at_any_request(archive, wanted, failure, is_late):
+    """It is an error or is made good; a second run completes in any case, and nothing is written twice."""
+    state, calls, _ = wanted
+    for number in range(calls):
+        store = make_store()
+        run = carry_out(restore(context(), [archive]), store, fail_at=number, failure=failure, is_late=is_late)
+        assert store.open == {} or run.hit in NAMELESS
+        if run.error is None:
+            assert [each.action for each in run.emitted] == ["restored"] * 6
+            assert groups(store) == state
+        again = carry_out(restore(context(), [archive]), store)
+        assert all(each.action in ("restored", "exists") for each in again.emitted)
+        assert groups(store) == state
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_caller_who_goes_away_at_any_step(archive, wanted, is_late):
+    """What was opened is closed, and the next run completes."""
+    state, _, steps = wanted
+    for step in range(steps):
+        store = make_store()
+        run = carry_out(restore(context(), [archive]), store, cancel_at=step, is_late=is_late, failure=Cancelled())
+        assert store.open == {}
+        assert run.error is None or isinstance(run.error, Cancelled)
+        carry_out(restore(context(), [archive]), store)
+        assert groups(store) == state
+
+
+def test_a_document_that_others_write_meanwhile(archive, wanted):
+    """Between any two requests: it is never replaced."""
+    _, calls, _ = wanted
+
+    def meddle(store):
+        if "d4" not in store.docs:
+            store.put("d4", {"body": "of another program"})
+
+    for number in range(calls):
+        store = make_store()
+        run = carry_out(restore(context(), [archive]), store, meddle_at=number, meddle=meddle)
+        restored = next(each for each in run.emitted if each.id == "d4").action == "restored"
+        assert (store.docs["d4"]["source"]["body"] == TEXTS["d4"]) == restored
+
+
+def test_a_refused_document_does_not_stop_the_others(archive):
+    """It is reported with the server's words."""
+    store = make_store()
+    store.refuse = lambda header: 400 if header["_id"] == "d2" else None
+    run = carry_out(restore(context(), [archive]), store)
+    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d2": "refused"}
+    assert set(store.docs) == set(TEXTS) - {"d2"}
+
+
+def test_a_document_that_stands_twice_in_an_archive(archive):
+    """It is restored once; its second line finds it there. In one batch, and in two."""
+    for size in (4, 100):
+        run = carry_out(restore(context(), [archive, archive], restored=size), make_store())
+        assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
+
+
+def test_a_document_that_cannot_be_read_is_not_written(archive):
+    """Nobody could say whether it was there."""
+    store = make_store()
+    mget = store.mget
+
+    def unreadable(body):
+        answer = mget(body)
+        return {"docs": [{**each, "error": {"type": "x"}} if each["_id"] == "d3" else each for each in answer["docs"]]}
+
+    store.mget = unreadable
+    run = carry_out(restore(context(), [archive]), store)
+    assert {each.id: each.kind for each in run.emitted if not each.is_done} == {"d3": "unreadable"}
+    assert set(store.docs) == set(TEXTS) - {"d3"}
+
+
+def test_a_dry_run_writes_nothing(archive):
+    """It only reads."""
+    store = make_store()
+    run = carry_out(restore(context(), [archive], dry_run=True), store)
+    assert [each.action for each in run.emitted] == ["would restore"] * 6
+    assert not {"bulk", "put_mapping"} & set(run.apis)
+    assert set(store.docs) == {"d0"}

@@ -1,0 +1,156 @@
+"""Reading in slices: every hit once, a busy server is waited for, and what was opened is given back."""
+
+from contextlib import aclosing
+
+import pytest
+
+from es_simhash.transport.answers import Gap
+from es_simhash.transport.pages import Slices
+from tests.transport.by_hand import (
+    CLOSES,
+    SCRIPTED,
+    Cancelled,
+    ServerError,
+    carry_out,
+    closed_all,
+    failures,
+    is_passing,
+)
+from tests.transport.fake_server import INDEX, FakeServer
+
+EVERYTHING = {"query": {"bool": {"filter": []}}}
+KINDS = [{}, {"is_opensearch": True}, {"has_pit": False}]
+
+
+def filled(count=9, **options):
+    return FakeServer({f"{n:02}": {"n": n} for n in range(count)}, **options)
+
+
+def read(store, *, page=2, slices=2, reads_ahead=True, **trouble):
+    """Read all of *store*; return what became of it, and the ids in the order of reading."""
+    seen = []
+
+    async def work():
+        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=page, slices=slices)
+        async with aclosing(reading.steps()) as steps:
+            async for step in steps:
+                seen.extend(hit["_id"] for hit in step.hits)
+                if reads_ahead and step.calls:
+                    step.answers = await SCRIPTED.together(step.calls)
+        return reading.gaps
+
+    return carry_out(work(), store, **trouble), seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("page", "slices"), [(1, 1), (2, 2), (3, 4), (50, 2)])
+@pytest.mark.parametrize("reads_ahead", [True, False])
+def test_every_hit_is_handed_on_once(kind, page, slices, reads_ahead):
+    """Whatever the page, the slices and the server, and nothing stays open."""
+    for count in (0, 1, 9):
+        store = filled(count, **kind)
+        run, seen = read(store, page=page, slices=slices, reads_ahead=reads_ahead)
+        assert (sorted(seen), run.result, store.open) == (sorted(store.docs), [], {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(kind, failure):
+    """A page refused for load is asked for again after a pause; all else comes out, and nothing stays open."""
+    for number in range(len(read(filled(**kind))[0].calls)):
+        store = filled(**kind)
+        run, seen = read(store, fail_at=number, failure=failure)
+        is_retried = run.hit == "search" and is_passing(failure) and store.has_pit
+        if is_retried or run.hit in CLOSES:
+            assert (run.error, sorted(seen), len(run.waits)) == (None, sorted(store.docs), is_retried)
+        else:
+            assert run.error is failure
+            assert len(seen) == len(set(seen))
+        assert closed_all(run, store)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [0, 9])
+def test_a_cancellation_at_any_request(kind, count):
+    """It comes out, and nothing stays open, not even what was being opened."""
+    for step in range(read(filled(count, **kind))[0].steps):
+        store = filled(count, **kind)
+        run, _ = read(store, cancel_at=step)
+        assert isinstance(run.error, Cancelled)
+        assert closed_all(run, store), step
+
+
+@pytest.mark.parametrize("window", [10_000, 1])
+def test_a_server_that_stays_busy_is_given_up(window):
+    """After 8 pauses, also where the page had to shrink before, and the point in time is closed."""
+
+    class Busy(FakeServer):
+        def search(self, body, **rest):
+            answer = super().search(body, **rest)
+            return answer if isinstance(answer, ServerError) else ServerError(429, "full")
+
+    store = Busy({"0": {}})
+    store.window = window
+    with pytest.raises(ServerError, match="full"):
+        read(store, page=2_000)
+    assert not store.open
+
+
+def test_pages_shrink_to_the_window():
+    """Of the one index, or of one of several, whose shards then fail while the others answer."""
+
+    class OfSeveral(FakeServer):
+        def search(self, body, **rest):
+            if body["size"] <= 3:
+                return super().search(body, **rest)
+            answer = super().search(body, **rest)
+            failed = [{"reason": {"type": "x", "reason": "Result window is too large [index.max_result_window]"}}]
+            some = [hit for hit in answer["hits"]["hits"] if int(hit["_id"]) % 3]
+            answer["hits"]["hits"] = some
+            return answer | {"_shards": {"total": 2, "failed": 1, "failures": failed}}
+
+    store = filled()
+    store.window = 3
+    several = OfSeveral({each: {} for each in store.docs})
+    for each in (store, several):
+        for slices in (1, 2, 12):
+            run, seen = read(each, page=100, slices=slices)
+            assert (run.result, sorted(seen), each.open) == ([], sorted(each.docs), {})
+
+
+def test_shards_that_fail_are_told():
+    """Each reason once; and an early OpenSearch without the order of shards is read by a scroll."""
+
+    class Failing(FakeServer):
+        def search(self, body, **rest):
+            return super().search(body, **rest) | {"_shards": {"total": 2, "failed": 1}}
+
+    run, _ = read(Failing({"0": {}, "1": {}}))
+    assert run.result == [Gap("shards_failed", 1, 2)]
+
+    class Early(FakeServer):
+        def search(self, body, **rest):
+            if "_shard_doc" in str(body.get("sort")):
+                return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
+            return super().search(body, **rest)
+
+    store = Early({str(n): {} for n in range(5)}, is_opensearch=True)
+    run, seen = read(store)
+    assert (sorted(seen), store.open, run.apis[-1]) == (sorted(store.docs), {}, "clear_scroll")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rate", "page", "keep_alive"), [(1e6, 1_000, 600), (3.4, 102, 600), (0.01, 1, 2_000)])
+def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
+    """Pages are smaller, and where one document takes minutes the view lives longer."""
+
+    async def work():
+        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=1_000, slices=2, documents_per_second=rate)
+        async with aclosing(reading.steps()) as steps:
+            async for _ in steps:
+                pass
+
+    store = filled(**kind)
+    [search, *_] = [call.arguments for call in carry_out(work(), store).calls if call.api == "search"]
+    lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
+    assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")

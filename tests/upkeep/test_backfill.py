@@ -1,0 +1,299 @@
+"""Backfill under trouble: nobody's text is overwritten, and an interrupted run is taken up without a gap."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
+from es_simhash.mapping.context import Resolved
+from es_simhash.upkeep.backfill import BackfillOptions, backfill
+from es_simhash.upkeep.needed import Checkpoint, Ledger
+from es_simhash.upkeep.put_fields import _refuse_impossible
+from tests.transport.by_hand import (
+    CLOSES,
+    Cancelled,
+    ServerError,
+    calls_to_fail,
+    carry_out,
+    closed_all,
+    drive,
+    failures,
+    is_harmless,
+    is_passing,
+    refuse_twice,
+    scripted,
+)
+from tests.transport.fake_server import INDEX, FakeServer
+
+# The calls that are sent again when the server is busy; the others come before anything is done.
+PATIENT = ("bulk", "get_settings", "mget", "refresh", "search", *CLOSES)
+STALE = fingerprint_fields(7)["simhash"]
+RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
+
+
+def filled():
+    """Return an index with something of every kind; document 5 cannot be fingerprinted."""
+    return FakeServer(
+        {
+            "0": {"body": "a text that has none"},
+            "1": {"body": "a text that has another's", "simhash": STALE, "own": 1},
+            "2": {"body": "the second text, as it is", "simhash": RIGHT},
+            "3": {"body": "another that has none"},
+            "4": {"body": " ", "simhash": STALE},
+            "5": {"body": {"not": "a text"}},
+            "6": {"body": "the last that has none", "simhash": {"group": "6"}},
+        }
+    )
+
+
+def run_backfill(store, checkpoint=None, *, page=2, **trouble):
+    flow = backfill(scripted(), INDEX, BackfillOptions(page=page, checkpoint=checkpoint))
+    return carry_out(flow, store, **trouble)
+
+
+def wrong(store):
+    """Return the ids of documents that do not have the fingerprint of their text; 5 has no text."""
+
+    def is_wrong(source):
+        found = fingerprint(source["body"])
+        held = source.get("simhash") or {}
+        wanted = {"fingerprint": None} if found is None else fingerprint_fields(found)["simhash"]
+        return any(held.get(name) != value for name, value in wanted.items())
+
+    return [id_ for id_, each in store.docs.items() if id_ != "5" and is_wrong(each["source"])]
+
+
+def failed(run):
+    """Return the failures that *run* reported."""
+    return [failure for each in run.emitted for failure in each.failures]
+
+
+def written(store, before):
+    """Return how many writes *store* has taken since."""
+    return store.sequence - before
+
+
+def test_undisturbed():
+    """What is missing or wrong is written once, the unreadable is named, and nothing stays open."""
+    store = filled()
+    before = store.sequence
+    run = run_backfill(store)
+    last = run.emitted[-1]
+    assert (last.is_done, last.total, last.seen, last.changed, last.stale, last.empty) == (True, 7, 7, 5, 2, 1)
+    assert (last.failed, [each.id for each in failed(run)]) == (1, ["5"])
+    assert (wrong(store), written(store, before), store.open) == ([], 5, {})
+    assert store.source("1")["own"] == 1
+    assert store.source("6")["simhash"]["group"] == "6"
+    assert store.source("6")["simhash"]["at"]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(failure, is_late, tmp_path):
+    """A busy server is waited for; all else comes out, and another run goes on from the checkpoint without a gap."""
+    for number in calls_to_fail(run_backfill(filled()), is_late=is_late):
+        store, file = filled(), tmp_path / str(number)
+        before = store.sequence
+        trouble = {"fail_at": number, "failure": failure, "is_late": is_late}
+        run = run_backfill(store, file, **trouble)
+        reported = run.emitted[-1].changed if run.emitted else 0
+        assert reported <= written(store, before)
+        assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
+        is_survived = is_harmless(run, number, failure) or (run.hit in PATIENT and is_passing(failure))
+        if run.hit in CLOSES or is_survived:
+            assert (run.error, run.emitted[-1].is_done, run.emitted[-1].failed) == (None, True, 1)
+        else:
+            assert run.error is failure
+            run = run_backfill(store, file)
+            assert (run.emitted[-1].is_done, run.emitted[-1].failed) == (True, 1)
+        assert wrong(store) == []
+        assert written(store, before) == 5
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
+    """It comes out, nothing stays open, and another run goes on, also with what was changed in between."""
+    opened = []
+
+    class Recorded(Checkpoint):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            opened.append(self)
+
+    monkeypatch.setattr("es_simhash.upkeep.backfill.Checkpoint", Recorded)
+    for step in range(run_backfill(filled()).steps):
+        store, file = filled(), tmp_path / str(step)
+        run = run_backfill(store, file, cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        assert closed_all(run, store, is_late=is_late)
+        for each in opened:
+            assert each._journal is None or run.hit in ("Checkpoint.close", Recorded.__qualname__)
+            each.close()
+        store.put("0", {**store.source("0"), "body": "changed in between"})
+        last = run_backfill(store, file).emitted[-1]
+        assert (last.is_done, last.failed) == (True, 1)
+        assert wrong(store) == []
+
+
+def test_a_checkpoint_saves_the_work(tmp_path):
+    """What an interrupted run has dealt with is not written again."""
+    store, file = filled(), tmp_path / "c"
+    with_first_page = run_backfill(store).calls
+    number = [n for n, call in enumerate(with_first_page) if call.api == "bulk"][1]
+    store = filled()
+    run_backfill(store, file, fail_at=number, failure=ServerError(500))
+    before, left = store.sequence, len(wrong(store))
+    assert 0 < left < 5
+    assert run_backfill(store, file).emitted[-1].changed == left == written(store, before)
+    assert wrong(store) == []
+
+
+def change_text(store):
+    store.put("3", {**store.source("3"), "body": "changed by another", "mine": True})
+
+
+@pytest.mark.parametrize("meddle", [change_text, lambda store: store.docs.pop("3", None)], ids=["change", "delete"])
+@pytest.mark.parametrize("page", [2, 10])
+def test_what_others_change_meanwhile(meddle, page):
+    """Before any call: their change stays, and gets its own fingerprint if a later look at the index can see it."""
+    for number in range(len(run_backfill(filled(), page=page).calls)):
+        store = filled()
+        run = run_backfill(store, page=page, meddle_at=number, meddle=meddle)
+        if meddle is change_text:
+            assert (store.source("3")["body"], store.source("3")["mine"]) == ("changed by another", True)
+        else:
+            assert "3" not in store.docs
+        assert (run.emitted[-1].failed, store.open) == (1, {})
+        last_look = max(n for n, api in enumerate(run.apis) if api == "search")
+        visible = max(n for n, api in enumerate(run.apis[:last_look]) if api == "refresh")
+        assert wrong(store) == [] or number > visible
+        assert all(call.arguments["body"] for call in run.calls if call.api == "bulk")
+
+
+def test_passes_go_on_until_nothing_is_left():
+    """What changes while the second pass is on its way is for the third."""
+
+    class Lively(FakeServer):
+        refreshes = 0
+
+        def refresh(self, index):
+            self.refreshes += 1
+            if self.refreshes == 3:  # the first is the store's own, the second comes before the first pass
+                change_text(self)
+            answer = super().refresh(index)
+            if self.refreshes == 3:
+                self.put("0", {"body": "changed by another as well"})
+            return answer
+
+    store = Lively({id_: each["source"] for id_, each in filled().docs.items()})
+    run = run_backfill(store)
+    assert (wrong(store), run.emitted[-1].changed) == ([], 7)
+
+
+def test_every_write_is_conditional():
+    """An update names the version that was read, so that no change in between can be lost."""
+    run = run_backfill(filled(), meddle_at=9, meddle=change_text)
+    headers = [line["update"] for call in run.calls if call.api == "bulk" for line in call.arguments["body"][::2]]
+    assert len(headers) >= 5
+    assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_write_refused_for_load_is_sent_again(status):
+    """It alone, and its document is right in the end."""
+    for id_ in "0134":
+        store = filled()
+        refused = refuse_twice(store, id_, status)
+        run = run_backfill(store)
+        assert (wrong(store), run.emitted[-1].failed, len(refused)) == ([], 1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 409, 429, 503])
+def test_what_cannot_be_written_is_named(status, tmp_path):
+    """Refused for what it is, for load, or because others keep changing it: not reported as written, nor as done."""
+    store, file = filled(), tmp_path / "c"
+    store.refuse = lambda header: status if header["_id"] == "3" else None
+    run = run_backfill(store, file)
+    assert {each.id: each.status for each in failed(run)} == {"3": status, "5": None}
+    assert (run.emitted[-1].changed, run.emitted[-1].failed, wrong(store)) == (4, 2, ["3"])
+    store.refuse = lambda header: None
+    assert (run_backfill(store, file).emitted[-1].changed, wrong(store)) == (1, [])
+
+
+@pytest.mark.parametrize("is_for_good", [False, True])
+def test_a_changed_document_that_cannot_be_read_now(is_for_good):
+    """It is read later, or named; it is not taken for one that is gone."""
+    store = filled()
+    number = run_backfill(filled()).apis.index("bulk")
+
+    def meddle(store):
+        change_text(store)
+        store.broken = {"3"}
+
+    class Mending(FakeServer):
+        def mget(self, body):
+            answer = super().mget(body)
+            self.broken = self.broken if is_for_good else set()
+            return answer
+
+    store.__class__ = Mending
+    run = run_backfill(store, page=10, meddle_at=number, meddle=meddle)
+    assert [each.kind for each in failed(run) if each.id == "3"] == ["unreadable"] * is_for_good
+    assert run.emitted[-1].failed == 1 + is_for_good
+    assert wrong(store) == (["3"] if is_for_good else [])
+
+
+def test_what_became_unreadable_meanwhile_is_named_again_by_the_next_run(tmp_path):
+    """It is no work done, whichever pass has met it."""
+    number = run_backfill(filled()).apis.index("bulk")
+    store, file = filled(), tmp_path / "c"
+    for _ in range(2):
+        run = run_backfill(store, file, meddle_at=number, meddle=lambda store: store.put("0", {"body": {}}))
+        assert sorted(each.id for each in failed(run)) == ["0", "5"]
+        number = None
+
+
+def test_a_dry_run_writes_nothing():
+    """Neither documents nor a checkpoint, and counts what it would write."""
+    store = filled()
+    before = store.sequence
+    run = carry_out(backfill(scripted(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
+    assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
+
+
+def test_the_forecast_grows_with_the_texts():
+    """A server indexes the whole document again, so a long one takes longer than its fields do."""
+    seconds = []
+    for characters in (1, 10_000):
+        ledger = Ledger(SimpleNamespace(characters=characters), Checkpoint(None, {}))
+        ledger.seen = ledger.changed = 1
+        seconds.append(ledger.report(elapsed=1.0).seconds_left)
+    assert 1 < seconds[0] < seconds[1]
+
+
+def test_keys_survive_in_the_file_only_if_kept(tmp_path):
+    """In memory both are known, also after many have been sorted away."""
+    file, purpose = tmp_path / "c", {"prefix": "p", "text_fields": ("a", "b")}
+    checkpoint = Checkpoint(file, purpose)
+    checkpoint.add(range(300_000))
+    checkpoint.add([2**64 - 1], keep=False)
+    checkpoint.add([2**63])
+    assert checkpoint.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 4 + [False]
+    checkpoint.close()
+    assert file.stat().st_size < 8.3 * 300_001
+    again = Checkpoint(file, purpose)
+    assert again.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 3 + [False] * 2
+    assert len(again) == 300_001
+    again.close()
+    with pytest.raises(ValueError, match="another"):
+        Checkpoint(file, {"prefix": "q"})
+
+
+def test_a_count_that_lacks_a_shard_proves_no_index_empty():
+    """A silent shard may hold the documents for which a field is missing: that is an error, not "no documents"."""
+    half = {"_shards": {"total": 2, "successful": 1, "failed": 0}, "hits": {"total": {"value": 0}, "hits": []}}
+    resolved = Resolved(mappings={INDEX: {"properties": {"body": {"type": "text"}}}})
+    with pytest.raises(IncompleteSearchError, match="1 of 2 shards"):
+        drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: half)
+    whole = half | {"_shards": {"total": 2, "successful": 2, "failed": 0}}
+    assert drive(_refuse_impossible(scripted(), resolved, {INDEX: ("boddy",)}), lambda _: whole)[0] is None

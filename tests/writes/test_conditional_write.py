@@ -1,0 +1,118 @@
+"""Conditional rewrites: who is slower reads again, and nobody's change is lost."""
+
+import pytest
+
+from es_simhash.transport.protocol import Key
+from es_simhash.writes.bulk import rewrite
+from tests.transport.by_hand import SCRIPTED, Cancelled, ServerError, carry_out, failures, is_passing
+from tests.transport.fake_server import INDEX, FakeServer
+
+IDS = ["0", "1", "2", "3"]
+
+
+def filled():
+    return FakeServer({each: {"body": f"text {each}", "mine": True} for each in IDS})
+
+
+def copy_text(place, found):
+    """Let ``copy`` say what ``body`` says."""
+    source = found["_source"]
+    return None if source.get("copy") == source["body"] else ("update", {"doc": {"copy": source["body"]}})
+
+
+def run_rewrite(store, ids=IDS, **trouble):
+    return carry_out(rewrite(SCRIPTED, [Key(INDEX, each) for each in ids], copy_text, source=True), store, **trouble)
+
+
+def is_right(store, id_):
+    return store.source(id_)["copy"] == store.source(id_)["body"]
+
+
+def change_text(store):
+    store.put("2", {**store.source("2"), "body": "changed by another"})
+
+
+def test_what_others_change_meanwhile_is_read_again():
+    """Before any call: their change is kept, and what is written follows from it; only that document is read again."""
+    for number in range(len(run_rewrite(filled()).calls)):
+        store = filled()
+        run = run_rewrite(store, meddle_at=number, meddle=change_text)
+        assert store.source("2") == {"body": "changed by another", "mine": True, "copy": "changed by another"}
+        assert all(is_right(store, each) for each in IDS)
+        assert [outcome.status for outcome in run.result] == [200] * 4
+        if number:
+            assert run.apis == ["mget", "bulk"] * 2
+            assert [each["_id"] for each in run.calls[2].arguments["body"]["docs"]] == ["2"]
+
+
+def test_what_is_gone_is_told():
+    """With status 404, whether it went before it was read or before it was written."""
+    for number in range(2):
+        store = filled()
+        run = run_rewrite(store, meddle_at=number, meddle=lambda store: store.docs.pop("2"))
+        assert [outcome.status for outcome in run.result] == [200, 200, 404, 200]
+        assert "2" not in store.docs
+
+
+def test_what_others_keep_changing_is_told():
+    """After 8 tries, with status 409; the others are written once."""
+    store = filled()
+    store.refuse = lambda header: 409 if header["_id"] == "1" else None
+    run = run_rewrite(store)
+    assert [outcome.status for outcome in run.result] == [200, 409, 200, 200]
+    assert run.apis == ["mget", "bulk"] * 8
+    assert len(run.waits) == 7
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("failure", failures(), ids=repr)
+def test_a_failure_at_any_call(failure, is_late):
+    """What is refused for load is sent again, and does nothing twice; all else comes out."""
+    for number in range(len(run_rewrite(filled()).calls)):
+        store = filled()
+        before = store.sequence
+        run = run_rewrite(store, fail_at=number, failure=failure, is_late=is_late)
+        if not is_passing(failure):
+            assert run.error is failure
+            assert (store.sequence > before) == (is_late and run.hit == "bulk")
+            continue
+        assert all(is_right(store, each) for each in IDS)
+        assert store.sequence == before + len(IDS)
+        wrote = not (is_late and run.hit == "bulk")  # else that was done already when it was read again
+        assert [outcome is not None and outcome.is_done for outcome in run.result] == [wrote] * 4
+
+
+def test_a_cancellation_at_any_request():
+    """Comes out, and nothing more is sent."""
+    for step in range(run_rewrite(filled()).steps):
+        run = run_rewrite(filled(), cancel_at=step)
+        assert isinstance(run.error, Cancelled)
+        assert run.steps == step + 1
+
+
+def test_a_server_that_stays_busy_is_given_up():
+    """The last refusal comes out of a multi-get, and is the outcome of a write."""
+
+    class Busy(FakeServer):
+        def mget(self, body):
+            return ServerError(429)
+
+    with pytest.raises(ServerError):
+        run_rewrite(Busy({"0": {}}), ["0"])
+    store = filled()
+    store.refuse = lambda header: 429 if header["_id"] == "1" else None
+    assert [outcome.status for outcome in run_rewrite(store).result] == [200, 429, 200, 200]
+
+
+def test_a_copy_that_cannot_be_read_now_is_not_gone():
+    """It is asked for again, and if that does not help told with what the server said, and not as missing."""
+    store = filled()
+    store.broken = {"1"}
+    run = run_rewrite(store, meddle_at=2, meddle=lambda store: store.broken.clear())
+    assert [outcome.status for outcome in run.result] == [200] * 4
+    assert all(is_right(store, each) for each in IDS)
+    store = filled()
+    store.broken = {"1"}
+    outcome = run_rewrite(store).result[1]
+    assert (outcome.is_done, outcome.status) == (False, 503)
+    assert outcome.error.type == "es_rejected_execution_exception"
