@@ -115,9 +115,9 @@ def test_explain_bad_input(local, tmp_path):
         ([], None),
         (["--verify", "0.7"], 0.7),
         (["--no-verify"], False),
-        (["--measure", "edit"], Verification(0.8, measure="edit")),
+        (["--measure", "edit"], Verification(measure="edit")),
         (["--preset", "noisy", "--verify", "0.7"], 0.7),
-        (["--preset", "noisy", "--unit", "words"], Verification(0.9, measure="edit")),
+        (["--preset", "noisy", "--unit", "words"], Verification(unit="words")),
         (["--preset", "similar", "--verify", "0.7", "--unit", "characters"], Verification(0.7, unit="characters")),
     ],
 )

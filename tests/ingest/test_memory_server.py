@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.groups.read import GroupLookups
-from es_simhash.lookup import memory_operations as reading, options as request
+from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, texts

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
-from es_simhash.lookup import memory_operations as reading, options as request
+from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Sizes

@@ -16,7 +16,7 @@ from es_simhash import (
     fingerprint_fields,
     make_plan,
 )
-from es_simhash.lookup import memory_operations as reading, options as request
+from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats
 from tests.servers.fixtures import make_client
