@@ -13,6 +13,7 @@ from es_simhash.groups.assign import Documents, group_documents, group_fingerpri
 from es_simhash.hashing import fingerprint_array
 from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.lookup_options import Verification
+from es_simhash.mapping.rule import PairRule
 from es_simhash.spark import groups
 from tests.reference import connected_of, star_of
 from tests.servers.support import texts
@@ -138,7 +139,7 @@ def test_measures_values_and_dates_as_the_rule_says(spark, rule, verify):
             return True
         if one["body"] is None or two["body"] is None:
             return False
-        by = verify.text_measure
+        by = verify.put_on(PairRule()).measure
         return by.compare(*by.prepare([one["body"], two["body"]])).similarity >= 0.5
 
     places = (star_of if rule == "star" else connected_of)(len(rows), near)
