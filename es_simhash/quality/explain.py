@@ -403,21 +403,19 @@ async def _read_document(server: Port, index: Index, id: str, rules: Rules, fiel
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
     own_rules = {rules.of(hit["_index"]) for hit in hits}
-    for rule in rules.all:
-        if len(own_rules) > 1 or len({(each.text, each.digits, each.content(rule, fields).key) for each in found}) > 1:
-            raise InvalidInputError(
-                f"document {shorten(id)} cannot be compared: several documents of that id, or their rules, differ: "
-                "name one index"
-            )
+    compared = {(each.text, each.digits, each.content(rule, fields).key, rule) for each in found for rule in rules.all}
+    if len(own_rules) > 1 or len(compared) > len(rules.all):
+        raise InvalidInputError(
+            f"document {shorten(id)} cannot be compared: several documents of that id, or their rules, differ: "
+            "name one index"
+        )
     return found[0]
 
 
 def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: Sequence[_Side]) -> Explanation:
     found = explain(sides[0].text, sides[1].text, scheme=settings.scheme, max_changes=max_changes)
-    values = [
-        value if side.digits is None else from_hex(side.digits)
-        for side, value in zip(sides, (found.first, found.second), strict=True)
-    ]
+    present = found.first, found.second
+    values = [now if side.digits is None else from_hex(side.digits) for side, now in zip(sides, present, strict=True)]
     # What is found is judged by the rule of its own index: the second, unless only the first is a document.
     hits = [each.hit for each in sides if each.hit is not None]
     index = str(hits[-1]["_index"]) if hits else max(rules.each, default="the index")
@@ -428,8 +426,8 @@ def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: 
     share = None
     if rule.similarity is not None:
         reason, share = why_apart(one, other, rule)
-    judged_one = 1 if sides[1].hit is not None else 0
-    is_changed = rules.is_recorded_text and values[judged_one] != (found.first, found.second)[judged_one]
+    found_side = 0 if sides[1].hit is None else 1
+    is_changed = rules.is_recorded_text and values[found_side] != present[found_side]
     judged = replace(
         found,
         first=values[0],
