@@ -36,8 +36,8 @@ class Written:
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
-            Id of the canonical of its group, its own where it is one, as after ``"replaced"``. ``None`` where
-            documents are not grouped, or it has no fingerprint.
+            Name of its group: the id of its canonical, its own where it is one, as after ``"replaced"``, with the index
+            where that id stands twice. ``None`` where documents are not grouped, or it has no fingerprint.
         distance:
             Distance to that document, in bits; after ``"replaced"`` to the former canonical.
         fingerprinted:

@@ -163,6 +163,12 @@ class Writes(Base):
             for each in before
             if each.doc.fingerprint is not None and "duplicate_of" not in each.ours and each.place.id not in touched
         ]
+        # A group has the name of its canonical's id, with the index where that id stands twice.
+        named = {
+            each.ours["group"]: each.place.id
+            for each in before
+            if "group" in each.ours and "duplicate_of" not in each.ours
+        }
         for write, report in written:  # a document that replaces others is the canonical of some before it
             own = fingerprint(write.text, scheme)
             if own is not None and report.id is not None:
@@ -170,8 +176,9 @@ class Writes(Base):
         for write, report in written:
             own = fingerprint(write.text, scheme)
             if own is not None and report.action in ("tagged", "skipped"):
-                bits = {distance(own, each) for each in prints.get(report.canonical, ())}
-                is_loose = report.canonical not in prints and self.model.loose  # the server gave it its id
+                canonical = named.get(report.canonical, report.canonical)
+                bits = {distance(own, each) for each in prints.get(canonical, ())}
+                is_loose = canonical not in prints and self.model.loose  # the server gave it its id
                 is_near_it = report.distance in bits or grouping["rule"] == "connected"
                 assert is_near_it or is_loose, f"{report}: {sorted(bits)}"
                 assert report.canonical != report.id or len(self._places(report.id)) > 1, f"{report}: of itself"
