@@ -63,13 +63,14 @@ class Lookups(Base):
             if not holders:
                 return
             own = min(each.place.id for each in holders)
-            meant = [each.doc for each in meant_by(seen, own, options) if each.doc.fingerprint is not None]
+            every = [each.doc for each in meant_by(seen, own, options)]
+            meant = [each for each in every if each.fingerprint is not None]
             if not meant:
                 return
             bits = min(each.fingerprint for each in meant)
-            found = {each.source["body"] for each in meant}
-            text = min(found)
-            if len(found) > 1:
+            text = min(each.source["body"] for each in meant)
+            # Which text is meant is not known, also where one of the documents has no fingerprint.
+            if len({str(each.source.get("body")) for each in every}) > 1:
                 options.pop("verify", None)
                 bound = None
         if bits is None and kind == "fingerprint":
