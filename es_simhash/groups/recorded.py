@@ -16,12 +16,13 @@ from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings
+from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
 from es_simhash.mapping.user_fields import countable_field
 from es_simhash.transport.protocol import Index
+from es_simhash.writes.targets import write_settings
 
 logger = logging.getLogger("es_simhash.grouping")
 """Says, at level INFO, which grouping an operation recorded: it decides from then on."""
@@ -151,13 +152,11 @@ async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> N
 
 
 async def _record(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
-    meta = merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)
     try:
-        await server.put_mapping(index=name, body={"_meta": meta})
+        await write_settings(server, name, mapping, settings)
     except Exception as error:
         error.add_note("The grouping is recorded in the mapping once: let a user who may change mappings begin.")
         raise
-    server.context.forget()
 
 
 def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:

@@ -89,6 +89,7 @@ async def _ingest(
             stack.callback(saved.close)
         source = Source(index, documents, target=target, options=options, prefix=server.prefix, saved=saved)
         stack.callback(source.close)
+        server.context.learn(index, agree(target.resolved, server.context), target.resolved)
         grouper: _Grouper | None = None
         if options.on_duplicate is None:
             await check_shards(server, index)
@@ -96,7 +97,6 @@ async def _ingest(
             total = length_hint(documents)
             grouper = await _make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
-        server.context.learn(index, agree(target.resolved, server.context), target.resolved)
         pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target.settings, grouper))) as parts:
             async for part in parts:

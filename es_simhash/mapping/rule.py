@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from es_simhash.arguments import check_choice, check_field, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings, check_max_distance
+from es_simhash.mapping.meta import CHANGE_KEY, DEFAULT_MAX_DISTANCE, GROUPING_KEY, IndexSettings, check_max_distance
 from es_simhash.texts.measures import DEFAULT_PRESET, WORD_SHINGLES, Measure, TextMeasure, Unit, check_bound
 
 BY_ID = "id"
@@ -246,7 +246,6 @@ class PairRule:
 
 Rule = Literal["star", "connected"]
 RULES: tuple[str, ...] = get_args(Rule)
-GROUPING_KEY = "grouping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +343,6 @@ class Grouping:
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
-_CHANGE_KEY = "regrouping"
-
-
 @dataclass(frozen=True, slots=True)
 class Regrouping:
     """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
@@ -360,7 +356,7 @@ class Regrouping:
     @classmethod
     def read(cls, settings: IndexSettings) -> Regrouping | None:
         """Return the change that *settings* of an index record; ``None`` where none has begun."""
-        recorded = (settings.extra or {}).get(_CHANGE_KEY)
+        recorded = (settings.extra or {}).get(CHANGE_KEY)
         if recorded is None:
             return None
         try:
@@ -373,11 +369,11 @@ class Regrouping:
         return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**(extra or {}), _CHANGE_KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
+        return {**(extra or {}), CHANGE_KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
 
     def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return *extra* with the new grouping in place of the old one, and without this change."""
-        rest = {key: value for key, value in (extra or {}).items() if key != _CHANGE_KEY}
+        rest = {key: value for key, value in (extra or {}).items() if key != CHANGE_KEY}
         return self.new.put(rest)
 
 
@@ -389,7 +385,7 @@ def target_of(settings: IndexSettings) -> Grouping | None:
 
 def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return *extra* without a grouping and without a change of one."""
-    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, _CHANGE_KEY)}
+    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, CHANGE_KEY)}
 
 
 def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> PairRule:

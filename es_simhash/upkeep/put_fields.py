@@ -28,9 +28,7 @@ from es_simhash.mapping.meta import (
     IndexSettings,
     PassageState,
     build_settings,
-    is_derived_refusal,
     is_marked,
-    marker_properties,
     merge_meta,
     read_settings,
     text_fields_of,
@@ -51,7 +49,7 @@ from es_simhash.transport.protocol import (
     status_of,
 )
 from es_simhash.transport.retry import Patience, retry, unless_refused
-from es_simhash.writes.targets import put_fields, refuse_updates
+from es_simhash.writes.targets import put_fields, refuse_updates, write_settings
 
 logger = logging.getLogger("es_simhash")
 
@@ -138,8 +136,8 @@ async def _outdo_templates(server: Port, index: str, settings: IndexSettings) ->
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
+    settings = replace(settings, extra=extra or None)
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
-        settings = replace(settings, extra=extra or None)
         body = mapping_update(mapping, settings, prefix=server.prefix)
         await change_mapping(server, index, mapping, body, prefix=server.prefix)
 
@@ -405,16 +403,7 @@ async def record_settings(server: Port, targets: dict[str, Target], name: str, *
     """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
     mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
     settings = replace(read_settings(mapping, prefix=server.prefix) or targets[name].settings, **changes)
-    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)}
-    marker = {"properties": marker_properties(settings, prefix=server.prefix, mapping=mapping)}
-    try:
-        await server.put_mapping(index=name, body=record | {"properties": {server.prefix: marker}})
-    except Exception as error:
-        # A full mapping, and one of derived source, take no marker: lookups read the mapping instead.
-        if status_of(error) != 400 and not is_derived_refusal(error_text(error), prefix=server.prefix):
-            raise
-        await server.put_mapping(index=name, body=record)
-    server.context.forget()
+    await write_settings(server, name, mapping, settings)
     targets[name] = replace(targets[name], settings=settings)
 
 

@@ -23,7 +23,7 @@ from es_simhash.transport.retry import refresh
 from es_simhash.upkeep.put_fields import change_mapping, read_mappings
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
-from es_simhash.writes.targets import refuse_updates
+from es_simhash.writes.targets import refuse_updates, write_settings
 
 PAGE = 1_000
 # What grouping and tagging wrote.
@@ -108,7 +108,10 @@ async def remove_fields(
         check_whole(reading.gaps)
     if not clearing.failures:
         for name in recorded:
-            await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
+            if (settings := left[name]) is None:
+                await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
+            else:
+                await write_settings(server, name, mappings[name], settings)
         server.context.forget()
     await refresh(server, index)
     return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))

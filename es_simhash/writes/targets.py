@@ -17,13 +17,22 @@ from es_simhash.errors import WritesRefusedError, shorten
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
-from es_simhash.mapping.meta import IndexSettings, for_derived_source, is_derived_refusal, read_settings, unfilled
+from es_simhash.mapping.meta import (
+    IndexSettings,
+    for_derived_source,
+    is_derived_refusal,
+    marker_properties,
+    merge_meta,
+    read_settings,
+    retired_markers,
+    unfilled,
+)
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import read_each
-from es_simhash.transport.protocol import Call, Index, Key, error_text
+from es_simhash.transport.protocol import Call, Index, Key, error_text, status_of
 from es_simhash.transport.retry import refresh, retry, unless_refused
 from es_simhash.writes.bulk import send_surely
 from es_simhash.writes.operations import Operation, new_id
@@ -54,6 +63,29 @@ async def put_fields(server: Port, call: Call, *, prefix: str) -> None:
     await server.send(
         replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
     )
+
+
+async def write_settings(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
+    """
+    Record *settings* of the index *name* in its *mapping*, with their marker.
+    A full mapping, and one of derived source, take no marker: the old one is retired, and lookups read the mapping.
+    """
+    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)}
+    markers: tuple[dict[str, Any], ...] = (
+        marker_properties(settings, prefix=server.prefix, mapping=mapping),
+        retired_markers(mapping, prefix=server.prefix),
+        {},
+    )
+    for marker in markers:
+        properties = {"properties": {server.prefix: {"properties": marker}}} if marker else {}
+        try:
+            await server.put_mapping(index=name, body=record | properties)
+            break
+        except Exception as error:
+            is_refused = status_of(error) == 400 or is_derived_refusal(error_text(error), prefix=server.prefix)
+            if not marker or not is_refused:
+                raise
+    server.context.forget()
 
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
+from es_simhash.mapping.meta import marker_properties, read_settings
 from tests.reference import are_neighbours, canonical_order, connected_of, distance, jaccard, star_of
 from tests.servers.support import ONE_SHARD, put, read_all, stored_groups, texts
 
@@ -144,7 +145,10 @@ def begin_regrouping(server, name, **changed):
     meta = meta_of(server, name)
     own = meta["es_simhash"]["simhash"]
     own["regrouping"] = {"from": own["grouping"], "to": {**own["grouping"], **changed}}
-    server.request("PUT", f"/{name}/_mapping", {"_meta": meta})
+    mapping = next(iter(server.request("GET", f"/{name}/_mapping").values()))["mappings"] | {"_meta": meta}
+    marker = marker_properties(read_settings(mapping), prefix="simhash", mapping=mapping)
+    body = {"_meta": meta, "properties": {"simhash": {"properties": marker}}}
+    server.request("PUT", f"/{name}/_mapping", body)
 
 
 def test_regrouping_replaces_the_grouping(server, index, simhash):

@@ -179,16 +179,18 @@ def test_lookups_refused_for_load_are_asked_again(way):
 @pytest.mark.parametrize("is_changed", [False, True])
 def test_new_tags_that_are_refused_are_told(is_changed):
     """Of a document whose canonical was refused after it had been written as a duplicate itself."""
-    store = FakeServer()
-    store.refuse = lambda header: 400 if header["_id"] == "b0" or ("if_seq_no" in header and not is_changed) else None
+
+    def empty():
+        store = FakeServer()
+        store.refuse = lambda each: 400 if each["_id"] == "b0" or ("if_seq_no" in each and not is_changed) else None
+        return store
 
     def change(store):
         store.put("b1", {**store.source("b1"), "mine": True})
 
     documents = [{"_id": id_, "body": B} for id_ in ("b0", "b1")]
-    after_bulk = run_ingest(store, WAYS[0], documents).apis.index("bulk") + 1
-    store.docs.clear()
-    store.refresh(INDEX)
+    after_bulk = run_ingest(empty(), WAYS[0], documents).apis.index("bulk") + 1
+    store = empty()
     run = run_ingest(store, WAYS[0], documents, meddle_at=after_bulk, meddle=change if is_changed else None)
     assert [each.action for each in run.emitted] == ["refused", "written"]
     assert "run reconcile" in run.emitted[1].reason

@@ -348,6 +348,27 @@ def test_only_what_is_named_is_replaced(run, server, index, simhash):
     }
 
 
+def test_a_rule_that_another_client_records_decides_at_once(server, index, make_simhash):
+    """What a client remembers of the settings is not enough: the first ingest, a change, and their end are seen."""
+    mine, theirs = make_simhash(), make_simhash()
+    mine.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def recorded():
+        rule = mine.find_near_dups(index, BASES[0]).rule
+        return rule.origin, rule.max_distance
+
+    assert recorded() == ("default", 12)
+    list(theirs.ingest(index, [{"_id": "a", "body": BASES[0]}], max_distance=5))
+    assert recorded() == ("recorded", 5)
+    theirs.reconcile(index, max_distance=7, regroup=True)
+    assert recorded() == ("recorded", 7)
+    theirs.remove_fields(index, groups_only=True)
+    assert recorded() == ("default", 12)
+    assert (mine.check(index)[0].ready, mine.check(index)[0].faults) == (True, ())
+    list(mine.ingest(index, [{"_id": "b", "body": BASES[1]}], max_distance=6))
+    assert recorded() == ("recorded", 6)
+
+
 def test_indices_that_record_a_rule_and_that_do_not(server, index, simhash):
     """The answer says so; a document of an id with two rules is not explained by one of them."""
     for name in (f"{index}-1", f"{index}-2"):
