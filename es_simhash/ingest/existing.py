@@ -18,7 +18,7 @@ from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetc
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
-from es_simhash.ingest.reading import GroupedIngest
+from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, pays
@@ -95,8 +95,14 @@ class ExistingLookup:
         self._has_file = request.memory_file is not None and Path(request.memory_file).exists()
         self._resident: Resident | None = None
         self._total = total
-        self._asked = 0
+        self._asked = self._batches = 0
         self._is_alias = is_alias
+
+    @property
+    def batch(self) -> int:
+        """How many documents to look up at once: fewer where the server is asked about each."""
+        sizes = self._ingest.options.sizes
+        return sizes.asking if self._resident is None else sizes.most
 
     async def prepare(self, server: Port) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
@@ -125,11 +131,12 @@ class ExistingLookup:
         fingerprints = _fingerprints_of(items)
         if not fingerprints:
             return None
+        self._asked += len(fingerprints)
+        self._batches += 1
         if self._is_worth_it():
             await self._load(server)
         resident = self._resident
         if resident is None:
-            self._asked += len(fingerprints)
             return Asked(fingerprints, self._group_lookups.batch(fingerprints))
         near = await server.compute(resident.near, fingerprints)
         with_near = [each for each in fingerprints if each in near]
@@ -178,7 +185,7 @@ class ExistingLookup:
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
-        if self._resident is not None or not self._is_wanted:
+        if self._resident is not None or not self._is_wanted or self._batches <= EARLY:
             return False
         lookups = self._group_lookups
         return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)

@@ -67,9 +67,10 @@ async def _ingest(
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
-    Cost: for every 500 documents a bulk request; if they are grouped, a multi-search at the same time as the bulk
-    before it, a refresh at the start, and one after every 100,000. With contained another multi-search for every 500,
-    not at the same time as others, and searches of the texts that share passages with them. A dry run refuses what is
+    Cost: for every 2,000 documents (500 where the server is asked about each) a bulk request; if they are grouped, a
+    multi-search at the same time as the bulk before it, a refresh at the start, and one after every 100,000. With
+    contained another multi-search for each bulk, not at the same time as others, and searches of the texts that share
+    passages with them. A dry run refuses what is
     refused before the first document, and takes none.
     """
     check_index(check_name("index", index))
@@ -251,7 +252,7 @@ class _Pipeline:
             bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
             await check()
             due = batch.due if following is None or batch.due is not None else following.due
-            reading = Compute(self.source.take, (due,)) if is_reading else None
+            reading = Compute(self.source.take, (due, lookup.batch if lookup else None)) if is_reading else None
             answers = await self._send(server, bulk, asked.calls if asked else (), reading)
             items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
             reports = [report(item, prefix=self.context.prefix) for item in items]

@@ -23,7 +23,7 @@ from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_b
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
-from es_simhash.ingest.with_fingerprints import PAUSE, fingerprint_actions
+from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import template_command
@@ -90,6 +90,8 @@ def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
 IngestIdFrom = Literal["content"] | None
 OpType = Literal["index", "create"]
 
+# Batches that are read before the first report.
+EARLY = 2
 # What our fields, the action line and the id add to a document in a request, roughly.
 OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
@@ -100,12 +102,16 @@ _TELLING = frozenset({"action", "canonical", "format"})
 class IngestSizes:
     """
     Limits of a batch, and of the memory in flight.
-    *characters*: about how many fill a batch. *in_flight*: after so many written documents the index is refreshed, so
-    that memory stays bounded, whatever its refresh interval. *in_flight_bytes*: the same for the texts of these
-    documents, where texts are compared.
+    *characters*: about how many fill a batch. *first*: documents in each batch that is read before the first report.
+    *asking*: in one about each document of which the server is asked; *most*: in any other. *in_flight*: after so many
+    written documents the index is refreshed, so that memory stays bounded, whatever its refresh interval.
+    *in_flight_bytes*: the same for the texts of these documents, where texts are compared.
     """
 
     characters: int = 4_000_000
+    first: int = 100
+    asking: int = 500
+    most: int = 2_000
     in_flight: int = 100_000
     in_flight_bytes: int = 100_000_000
 
@@ -149,7 +155,8 @@ class IngestOptions:
             iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
             is read where the reports are read.
         batch:
-            Most documents in one request, 1 to 10,000.
+            Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
+            each of them. The first two requests have 100 at most.
         lookup:
             ...
         checkpoint:
@@ -167,7 +174,7 @@ class IngestOptions:
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
     max_delay: float | None = option(None, partial(check_number, above=0, advice="seconds above 0, or None"))
-    batch: int = option(500, Count(1, LARGEST_BATCH))
+    batch: int | None = option(None, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)
     checkpoint: str | PathLike[str] | None = option(None, check_output)
     sizes: IngestSizes = IngestSizes()
@@ -262,6 +269,7 @@ class Source:
         # When the documents came that were read from the queue and are in no batch yet, and until when to wait.
         self._arrivals: deque[float] = deque()
         self._due: float | None = None
+        self._taken = 0
         if isinstance(documents, Feed) or options.max_delay is not None:
             documents = self._read(documents)
         elif self._done:
@@ -278,27 +286,30 @@ class Source:
             on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
-            batch=options.batch,
+            batch=min(options.batch or BATCH_DOCUMENTS, BATCH_DOCUMENTS),
             prepare=self._prepare,
             hand_on=self._finished,
         )
 
-    def take(self, due: float | None = None) -> Batch:
+    def take(self, due: float | None = None, most: int | None = None) -> Batch:
         """
-        Return the next batch.
+        Return the next batch; with *most* documents, unless the caller chose how many.
         With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
         first document came, whichever is earlier.
         """
         self._due = due
         items: list[Item] = []
-        characters = 0
+        characters, sizes = 0, self._options.sizes
+        most = self._options.batch or most or sizes.most
+        most = most if self._taken >= EARLY else min(most, sizes.first)
+        self._taken += 1
         try:
             for item in self._items:
                 if item is PAUSE:
                     return self._batch(items)
                 items.append(item)
                 characters += item.weight
-                if len(items) >= self._options.batch or characters >= self._options.sizes.characters:
+                if len(items) >= most or characters >= sizes.characters:
                     return self._batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
             return self._batch(items, error, is_last=True)
@@ -317,7 +328,9 @@ class Source:
         if isinstance(documents, Feed):
             feed = documents
         else:
-            feed = self._feed = read_in_background(documents, Feed(most=self._options.batch))
+            feed = self._feed = read_in_background(
+                documents, Feed(most=self._options.batch or self._options.sizes.most)
+            )
         while (found := feed.take(self._wait_until())) is not None:
             if not found:
                 yield PAUSE

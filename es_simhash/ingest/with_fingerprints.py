@@ -20,6 +20,8 @@ logger = logging.getLogger("es_simhash")
 
 # A batch is what the hashing works on at once: enough for arrays to pay, few enough to keep in memory.
 BATCH_DOCUMENTS = 500
+# Fewer at the beginning, so that the first come early.
+FIRST_DOCUMENTS = 100
 BATCH_CHARACTERS = 1_000_000
 
 PAUSE: Final = object()
@@ -271,7 +273,8 @@ class _Batcher:
         self._position += 1
         for text in prepared.texts:
             self._characters += len(text)
-        return len(self._batch) >= self._most or self._characters >= BATCH_CHARACTERS
+        most = min(self._most, max(FIRST_DOCUMENTS, self._position // 2))
+        return len(self._batch) >= most or self._characters >= BATCH_CHARACTERS
 
     def _begin(self) -> None:
         """Have the fingerprints of the batch computed together, and begin another."""

@@ -40,7 +40,7 @@ def run_ingest(store, way, documents=None, **trouble):
     given = documents or [{"_id": id_, "body": body} for id_, body in NEW.items()]
     grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
     rest = {name: way[name] for name in way if name not in grouping}
-    options = IngestOptions(**rest, grouping=GroupingRequest(**grouping), batch=2)
+    options = IngestOptions(**{"batch": 2, **rest}, grouping=GroupingRequest(**grouping))
     return carry_out(ingest(scripted(), INDEX, given, options), store, **trouble)
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from es_simhash import InvalidInputError
+from es_simhash.ingest.reading import IngestSizes
 from es_simhash.lookup import lookup_options as request
-from es_simhash.lookup.lookup_options import LookupRequest
-from tests.ingest.ingesting import PATIENT, assert_grouped, assert_told_truly, filled, run_ingest
+from es_simhash.lookup.lookup_options import LookupRequest, pays
+from tests.ingest.ingesting import NEW, PATIENT, A, B, assert_grouped, assert_told_truly, filled, run_ingest
 from tests.transport.by_hand import Cancelled, ServerError, calls_to_fail, failures, is_harmless, is_passing
 from tests.transport.fake_server import WHOLE
 
@@ -52,6 +53,43 @@ def test_an_ingest_that_is_ended_leaves_nothing_open():
         assert isinstance(run.error, Cancelled)
         assert not store.open
         assert_told_truly(run, store)
+
+
+def batches_of(way):
+    """Return the sizes of the bulk requests of an ingest of 12 documents, and how many came before the table."""
+    documents = ({"_id": str(number), "body": f"{A} {number} {B}"} for number in range(12))
+    run = run_ingest(filled(), {"batch": None, "sizes": IngestSizes(first=1, asking=2, most=4), **way}, documents)
+    assert [each.position for each in run.emitted] == list(range(12))
+    apis = [each for each in run.apis if each in ("bulk", "index_stats")]
+    bulks = [len(each.arguments["body"]) // 2 for each in run.calls if each.api == "bulk"]
+    return bulks, apis.index("index_stats") if "index_stats" in apis else None
+
+
+def test_batches_are_small_first_and_large_where_the_server_need_not_be_asked(monkeypatch):
+    """Fewer documents are in a batch while the server is asked about each; the caller's number holds for all."""
+    assert batches_of(MEMORY) == ([1, 1, 4, 4, 2], 0)
+    assert batches_of({"on_duplicate": None}) == ([1, 1, 4, 4, 2], None)
+    assert batches_of({"on_duplicate": "tag"}) == ([1, 1, 2, 2, 2, 2, 2], None)
+    assert batches_of({**MEMORY, "batch": 3}) == ([1, 1, 3, 3, 3, 1], 0)
+    monkeypatch.setattr(request, "FEWEST", 4)
+    monkeypatch.setattr(request, "READING", 0.0)
+    assert batches_of({"on_duplicate": "tag"}) == ([1, 1, 2, 4, 4], 1)
+
+
+@pytest.mark.parametrize("given", [list, iter])
+def test_auto_reports_before_it_reads_fingerprints(monkeypatch, given):
+    """However many documents are known to come."""
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    documents = given([{"_id": id_, "body": body} for id_, body in NEW.items()])
+    apis = run_ingest(filled(), {"on_duplicate": "tag"}, documents).apis
+    assert apis.index("bulk") < apis.index("index_stats")
+
+
+def test_few_documents_never_read_a_large_index():
+    """However slow the server is, for as long as it has been asked for less than the reading takes."""
+    assert not pays(10, milliseconds=1_000, documents=30_000_000)
+    assert pays(100_000, milliseconds=1, documents=30_000_000)
 
 
 @pytest.mark.parametrize("api", ["index_stats", "get_settings", "msearch"])

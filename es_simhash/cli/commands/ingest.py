@@ -70,7 +70,11 @@ FIRST = 500
     help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
 )
 @options.seconds("--max-delay", default=1.0, help="Longest time that a line waits for others before it is sent.")
-@options.number("--batch", most=10_000, default=500, help="Most documents in one request.")
+@options.number(
+    "--batch",
+    most=10_000,
+    help="Most documents in one request. Default: 2000, and 500 where the server is asked about each of them.",
+)
 @lookup_options
 @options.written_file(
     "--checkpoint", help="Record here how far the files are written; a later run with the same FILE goes on there."

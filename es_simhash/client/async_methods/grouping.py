@@ -97,7 +97,7 @@ class AsyncGroupingMethods(AsyncBase):
         workers: int | None = None,
         op_type: OpType = "index",
         max_delay: float | None = None,
-        batch: int = 500,
+        batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
         memory_file: str | PathLike[str] | None = None,
@@ -176,7 +176,8 @@ class AsyncGroupingMethods(AsyncBase):
                 iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
                 is read where the reports are read.
             batch:
-                Most documents in one request, 1 to 10,000.
+                Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
+                each of them. The first two requests have 100 at most.
             lookups:
                 ``"server"``: ask the server about each document. ``"memory"``: read the fingerprints of the index
                 first, keep them current, and ask only about documents that have one near them; an error where that is
