@@ -69,6 +69,8 @@ class Reconciled:
         untagged:
             Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
             names is gone, or contains them no longer.
+        rule:
+            The rule of the groups, in words.
     """
 
     documents: int
@@ -79,6 +81,7 @@ class Reconciled:
     is_settled: bool = True
     unread: int = 0
     untagged: int = 0
+    rule: str = ""
 
 
 def check_moment(since: str | datetime | None) -> str | None:
@@ -213,6 +216,7 @@ async def reconcile(
         failures=tuple(failures),
         is_settled=report.is_settled and not (failures or (dry_run and untagged)),
         untagged=untagged,
+        rule=str(grouping),
     )
     if not dry_run:
         await refresh(server, index)

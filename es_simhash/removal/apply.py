@@ -34,8 +34,9 @@ yes                 its canonical      nothing: it came back in step 4, or was n
 
 A run notes in the archive which archived documents it kept, or created again; a delete of what an earlier run archived
 is noted before it, so that the history has each time.
-So "yes, gone" means that a run deleted it, or was killed, or lost its server, between steps 2 and 3's end: then another
-program may have written and deleted it. It comes back only where its canonical is gone, too: as it was archived.
+So "yes, gone" has two meanings. An earlier run deleted the document. Or that run was killed, or lost its server, in
+step 2 or 3; then another program may have written and deleted it. It comes back only where its canonical is gone, too:
+as it was archived.
 
 So a document is in the archive, as it was last, whenever it is gone. What came back in step 4 stays as long as its
 canonical is gone or changed. Two runs with opposite plans may each delete what the other keeps. Every deletion is
@@ -101,15 +102,15 @@ async def apply_removal(
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
     Remove what the plan *path* names, emit a :class:`DuplicateResult` per line.
-    With a *context*, tags that name a removed document (``contained_in``) are removed at the end, and the groups are
-    corrected: an ingest that tags by arrival may have made a document canonical that does not stay. Cost, for every 200
-    lines: two multi-gets, a bulk request, one request for each index, and with an alias a search; where documents were
-    written since the plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two
-    searches for every 1,000 canonicals that have duplicates, and the cost of reconciling the groups without a
-    canonical. On an error, the archive has what was deleted before. Guard rails are checked with present numbers, which
-    costs a dry run where the plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line
-    by the present index, and writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*:
-    that of the plan that was approved.
+    Tags that name a removed document (``contained_in``) are removed at the end, and the groups are corrected: an ingest
+    that tags by arrival may have made a document canonical that does not stay. Cost, for every 200 lines: two multi-
+    gets, a bulk request, one request for each index, and with an alias a search; where documents were written since the
+    plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two searches for every
+    1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
+    archive has what was deleted before. Guard rails are checked with present numbers, which costs a dry run where the
+    plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line by the present index, and
+    writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*: that of the plan that was
+    approved.
     """
     check_output("archive", archive)
     if on_regrouped is not None:

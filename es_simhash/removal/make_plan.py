@@ -148,7 +148,8 @@ async def plan_removal(
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
     excess, unmet = tuple(header.excess), len(kept) - found.left_out["decided"]
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found.found, left_out, excess, *lacking, unmet)
+    counts = (len(order), guards.documents, found.found)
+    return RemovalPlan(str(path), sha256, *counts, left_out, excess, *lacking, unmet, header.rule)
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:

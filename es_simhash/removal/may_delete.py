@@ -1,5 +1,7 @@
 """
-Whether a document may be deleted: the whole judgement. Pure: callers read the documents, ``delete`` alone deletes.
+Whether a document may be deleted, by its text, its version, and the number that go. Pure: callers read the documents.
+
+``present`` judges what needs a search: the index, the filter and the alias of the plan. ``delete`` alone deletes.
 
 For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical, and notes a digest of what
 decided. At the apply, :func:`judge_removal` compares the digests with those of the present documents. :class:`Guards`

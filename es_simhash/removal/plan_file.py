@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.ingest.actions import FORMAT
+from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
 from es_simhash.removal.files import bad_line, read_lines, refuse_output, sync_file, sync_folder, to_line
 from es_simhash.removal.may_delete import Excess, Guards
@@ -76,6 +77,21 @@ class PlanHeader(Record):
     def is_by_containment(self) -> bool:
         """Whether its documents go because others contain them; these may be canonicals of groups."""
         return "contained" in self.grouping
+
+    @property
+    def rule(self) -> str:
+        """By what its documents are duplicates, in words; its JSON where another version wrote it, or an editor."""
+        try:
+            if not self.is_by_containment:
+                return str(Grouping.from_dict(self.grouping))
+            # A plan by containment records neither a distance nor a similarity nor a rule of groups.
+            nothing = {"rule": "star", "max_distance": 0, "similarity": None}
+            of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **self.grouping})
+            _, stays, _ = of_groups.parts()
+            limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
+            return "; ".join([f"at least {self.grouping['contained'] * 100:g} % stands in what stays", *limits, stays])
+        except (MappingError, TypeError, ValueError):
+            return json.dumps(dict(self.grouping))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:

@@ -313,6 +313,8 @@ class RemovalPlan:
             them. The plan has their duplicates all the same.
         unmet:
             How many documents of the given *decisions* are of another index or routing, gone, or no duplicates.
+        rule:
+            By what the documents are duplicates, in words.
     """
 
     path: str
@@ -325,6 +327,7 @@ class RemovalPlan:
     without_fingerprint: int = 0
     ungrouped: int = 0
     unmet: int = 0
+    rule: str = ""
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_input
-from es_simhash.errors import MappingError
-from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.may_delete import MAX_SHARE, refusal
 from es_simhash.removal.plan_file import Plan, read_plan
 from es_simhash.tables.tabular import cut, percent
@@ -170,27 +168,12 @@ def describe(plan: Plan) -> dict[str, str]:
     return {
         "made": header.at or "at an unknown time",
         "indices": ", ".join(header.index_uuids),
-        "grouping": _describe_grouping(header.grouping),
+        "grouping": header.rule,
         "guard rail": limit + (f", and of each value of {guards.protect}" if guards.protect else ""),
         **({"decided before": f"{header.decided:,} stay by earlier decisions"} if header.decided else {}),
         **({"apply will refuse this": refusal(header.excess, MAX_SHARE)} if header.excess else {}),
         "SHA-256": plan.sha256,
     }
-
-
-def _describe_grouping(grouping: Mapping[str, Any]) -> str:
-    contained = grouping.get("contained")
-    try:
-        if contained is None:
-            return str(Grouping.from_dict(grouping))
-        # A plan by containment records neither a distance nor a similarity nor a rule of groups.
-        nothing = {"rule": "star", "max_distance": 0, "similarity": None}
-        of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **grouping})
-        _, stays, _ = of_groups.parts()
-        limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
-        return "; ".join([f"at least {contained * 100:g} % stands in what stays", *limits, stays])
-    except (MappingError, TypeError, ValueError):  # of another version, or edited
-        return json.dumps(dict(grouping))
 
 
 LONGEST_VALUE = 120

@@ -162,7 +162,7 @@ def plan_removal(
         header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=digested)
         sha256 = writer.finish(header, order)
     found, excess = len(order) + left_out.total(), tuple(header.excess)
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess)
+    return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess, rule=header.rule)
 
 
 def _refuse_other(asked: Grouping, name: str, settings: IndexSettings) -> None:

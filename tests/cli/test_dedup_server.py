@@ -133,7 +133,7 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     result = run("plan", grouped, "--verify", "0.5")
     assert result.exit_code == 0, result.output
     assert "would delete  b  duplicate of a, distance 0, similarity 1.000" in result.stdout
-    assert "2 documents of 4 would be removed, nothing changed" in result.stdout
+    assert "2 documents of 4 would be removed, nothing changed\nrule: within " in result.stdout
     assert f"next: es-simhash plan {grouped} --verify 0.5 --out FILE" in result.stdout
     assert {each["id"]: each["action"] for each in lines(run("plan", grouped, "--verify", "0.5", "--json"))} == {
         "b": "would delete",

@@ -212,6 +212,7 @@ def reconcile(
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
             f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
         )
+        print_line(f"rule: {report.rule}")
         if report.changed and dry_run and not regroup:
             note(
                 "es-simhash ingest makes the document that comes first the canonical, reconcile the one that the order "

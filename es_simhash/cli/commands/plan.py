@@ -91,6 +91,7 @@ def command(
         return
     place = f"{out}: " if out else ""
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
+    print_line(f"rule: {made.rule}")
     if made.left_out:
         print_line(f"left out: {', '.join(f'{number:,} {LEFT_OUT[kind]}' for kind, number in made.left_out.items())}")
     if made.excess:

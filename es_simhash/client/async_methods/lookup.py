@@ -300,7 +300,7 @@ class AsyncLookupMethods(AsyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             max_distance:
-                Distance in bits; by default the index's own, else 3.
+                Distance in bits; by default that of the rule by which the index is searched.
 
         Returns:
             Estimates for the size and skew of the index, within what its server is known to allow.

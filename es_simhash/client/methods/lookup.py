@@ -148,7 +148,7 @@ class LookupMethods(SyncBase):
 
         Args:
             max_distance:
-                Distance in bits; by default the index's own, else 3.
+                Distance in bits; by default that of the rule by which the index is searched.
             ...
 
         Returns:
