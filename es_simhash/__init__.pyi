@@ -51,7 +51,7 @@ from .lookup.near_dups import NearDup, NearDups, distinct, rescore
 from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
-from .mapping.context import IndexStats, Limits
+from .mapping.context import IndexStats
 from .mapping.fields import document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
 from .mapping.meta import IndexSettings
@@ -67,6 +67,7 @@ from .removal.review import review_html
 from .setup import Setup
 from .tables.tabular import Table, table
 from .texts.measures import PRESETS, Preset, get_preset
+from .transport.limits import Limits
 from .transport.protocol import Progress
 from .upkeep.check import IndexCheck
 from .upkeep.follow_options import FollowReport

@@ -19,7 +19,7 @@ OPERATIONS = {
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "checkpoint containers existing ingest reading settle",
     "lookup": "fetch find find_many from_memory judge memory_operations search",
-    "mapping": "limits resolve shards",
+    "mapping": "resolve shards within_limits",
     "passages": "candidates find_passages",
     "pipeline": "install",
     "quality": "boilerplate doctor explain read_report read_stats sampling size tune",

@@ -27,8 +27,8 @@ from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.limits import ServerLimits, WithinLimits
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.within_limits import WithinLimits
 from es_simhash.tables.notebook import element
 from es_simhash.transport.protocol import OnProgress, Progress
 from es_simhash.transport.server import Server
@@ -103,7 +103,6 @@ class BaseClient:
         if scheme is not None:
             get_scheme(scheme)  # refuses an unknown one now
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
-        self._limits = ServerLimits()
         self._process: int | None = None  # in which it was used first
 
     def _port(self, server: Server) -> Port:
@@ -115,7 +114,7 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-        return WithinLimits(server, self._context, self._limits)
+        return WithinLimits(server, self._context)
 
     def __repr__(self) -> str:
         context = self._context

@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import has_too_many
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry import retry
 
@@ -47,23 +47,11 @@ class Searches(Protocol):
 
 
 async def read_view(server: Port, view: Searches, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole answer to *body* in the *view*; repeated while the server is busy, not if it asks too much."""
-    answer: dict[str, Any] | Exception = await retry(server, lambda: _send(server, view.call(body)))
-    if isinstance(answer, Exception):
-        raise answer
+    """Return the whole answer to *body* in the *view*; repeated while the server is busy."""
+    answer = await retry(server, lambda: server.send(view.call(body)))
     view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return answer
-
-
-async def _send(server: Port, call: Call) -> Any:
-    """Return the answer to *call*, or the exception that it asks for too many buckets: OpenSearch says busy."""
-    try:
-        return await server.send(call)
-    except Exception as error:
-        if not has_too_many(error):
-            raise
-        return error
 
 
 def check_countable(aggregations: Mapping[str, Any]) -> None:
@@ -156,22 +144,16 @@ async def _count(
     sources = [*({name: each} for name, each in source.items())]
     composite: dict[str, Any] = {"sources": [*sources, {"group": {"terms": {"field": search.fields.group}}}]}
     counts: Counter[tuple[Any, ...]] = Counter()
-    page = _PAGE
+    page = Fitting(_PAGE, "buckets")
     while True:
-        every = {"every": {"composite": {**composite, "size": page}}}
-        body = {**search.common, "size": 0, "query": query, "aggs": every, "track_total_hits": False}
-        try:
-            answer = await read_view(server, view, body)
-        except Exception as error:
-            if page == 1 or not has_too_many(error):
-                raise
-            page = max(1, page // 4)
-            continue
-        buckets = answer["aggregations"]["every"]["buckets"]
-        counts.update(tuple(bucket["key"][name] for name in source) for bucket in buckets)
-        if len(buckets) < page:
-            return counts
-        composite["after"] = answer["aggregations"]["every"]["after_key"]
+        with page as size:
+            every = {"every": {"composite": {**composite, "size": size}}}
+            body = {**search.common, "size": 0, "query": query, "aggs": every, "track_total_hits": False}
+            answer = (await read_view(server, view, body))["aggregations"]["every"]
+            counts.update(tuple(bucket["key"][name] for name in source) for bucket in answer["buckets"])
+            if len(answer["buckets"]) < size:
+                return counts
+            composite["after"] = answer["after_key"]
 
 
 def _both(query: Mapping[str, Any], clause: Mapping[str, Any]) -> dict[str, Any]:

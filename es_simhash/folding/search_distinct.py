@@ -35,8 +35,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import target_of
-from es_simhash.transport.answers import is_window_refused
-from es_simhash.transport.buckets import has_too_many
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Index, check_index
 from es_simhash.transport.retry import retry
@@ -248,18 +247,13 @@ class _Reader:
         # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
         leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
         skipped = set(self.place.run)
-        while True:
-            body = self.search.hits_body(self.place, size + len(skipped), leave, self._values)
-            if self._is_first and (aggregations := self.search.aggregations):
-                body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
-            try:
+        answer, window = None, Fitting(size + len(skipped), "hits")
+        while answer is None:
+            with window:
+                body = self.search.hits_body(self.place, window.size, leave, self._values)
+                if self._is_first and (aggregations := self.search.aggregations):
+                    body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
                 answer = await read_view(server, self.view, body)
-            except Exception as error:
-                if size == 1 or not is_window_refused(error):
-                    raise
-                size = max(1, size // 2)
-                continue
-            break
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             if self.options.counts is not None:
@@ -273,7 +267,7 @@ class _Reader:
                 new.append(hit)
             elif (group := self._group(hit)) is not None:
                 self._shown.add(group)
-        return new, len(found) < size + len(skipped)
+        return new, len(found) < window.size
 
     @property
     def _values(self) -> list[str]:
@@ -340,23 +334,18 @@ class _Reader:
             "docvalue_fields": [self.search.fields.fingerprint],
         }
         below = {"aggs": {"first": {"top_hits": first}}} if size else {}
-        begin, step = 0, _GROUPS
-        while part := groups[begin : begin + step]:
-            # By the values, not by ordinals of all groups, which each refresh makes anew.
-            terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
-            query = self.search.matching({"terms": {name: part}})
-            body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-            try:
+        begin, step = 0, Fitting(_GROUPS, "buckets", "terms")
+        while part := groups[begin : begin + step.size]:
+            with step:
+                # By the values, not by ordinals of all groups, which each refresh makes anew.
+                terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
+                query = self.search.matching({"terms": {name: part}})
+                body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
                 answer = await read_view(server, self.view, {**body, "track_total_hits": False})
-            except Exception as error:
-                if step == 1 or not has_too_many(error):
-                    raise
-                step = max(1, step // 4)
-                continue
-            begin += step
-            for bucket in answer["aggregations"]["groups"]["buckets"]:
-                found = bucket["first"]["hits"]["hits"] if size else ()
-                self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
+                begin += len(part)
+                for bucket in answer["aggregations"]["groups"]["buckets"]:
+                    found = bucket["first"]["hits"]["hits"] if size else ()
+                    self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
 
     def _result(self, hit: Hit) -> DistinctHit:
         group = self._group(hit)

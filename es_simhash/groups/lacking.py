@@ -15,8 +15,9 @@ from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import target_of
-from es_simhash.transport.answers import check_whole, is_window_refused
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import ATTEMPTS, Patience, search_texts
 
@@ -62,7 +63,7 @@ async def count_unfilled(
     try:
         answer = await search_texts(server, index, {"size": _READ, "query": {"function_score": drawn}}, text_fields)
     except Exception as error:
-        if not is_window_refused(error):
+        if not is_beyond(error, "hits"):
             raise
         return number
     texts = [text_or_none(hit, text_fields) for hit in answer["hits"]["hits"]]

@@ -32,7 +32,7 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import BucketReader, aggregate
+from es_simhash.transport.buckets import BucketReader, aggregate_named
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key
 
@@ -394,10 +394,8 @@ class _Reader:
     async def _count(self, server: Port, names: list[str]) -> list[tuple[str, int]]:
         """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
         group = self._fields.group
-        terms = {"terms": {"field": group, "size": len(names)}}
-        found = await aggregate(server, self._index, [{"terms": {group: names}}, self._is_duplicate], {"groups": terms})
-        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["groups"]["buckets"]}
-        return [(name, counts.get(name, 0)) for name in names]
+        found = await aggregate_named(server, self._index, [self._is_duplicate], group, names)
+        return [(name, found[name]["doc_count"] if name in found else 0) for name in names]
 
     async def emit(self, server: Port, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
         """Yield the groups *names*, as far as they are large enough."""

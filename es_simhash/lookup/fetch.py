@@ -11,7 +11,8 @@ from es_simhash.lookup.lookup_options import TextSource
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.port import Port
-from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
+from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 from es_simhash.transport.retry import search_texts
@@ -44,30 +45,24 @@ async def fetch_hits(
     Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
-    done, copies = 0, 1
+    done, copies, fitting = 0, 1, Fitting(page, "hits")
     while done < len(wanted):
-        part = wanted[done : done + page]
-        # One id may stand in several of the indices, and in several shards of one.
-        documents = len({key.id for key in part}) * len({key.index for key in part})
-        size = copies * max(len(part), min(documents, 2 * page))
-        body = _body(part, size, docvalue_fields, versions=versions)
-        try:
-            answer = await _search(server, index, body, text_fields)
-        except Exception as error:
-            if not is_window_refused(error) or page == 1:
-                raise
-            page = max(1, page // 2)
-            continue
-        hits = answer["hits"]["hits"]
-        for hit in hits:
-            take(hit)
-        missing = set(part) - set(map(document_key, hits))
-        if missing and len(hits) >= size:
-            copies *= 2
-            continue
-        done += len(part)
-        gaps = find_gaps(answer)
-        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
+        with fitting as ids:
+            part = wanted[done : done + ids]
+            # One id may stand in several of the indices, and in several shards of one.
+            documents = len({key.id for key in part}) * len({key.index for key in part})
+            size = copies * max(len(part), min(documents, 2 * ids))
+            answer = await _search(server, index, _body(part, size, docvalue_fields, versions=versions), text_fields)
+            hits = answer["hits"]["hits"]
+            for hit in hits:
+                take(hit)
+            missing = set(part) - set(map(document_key, hits))
+            if missing and len(hits) >= size:
+                copies *= 2
+                continue
+            done += len(part)
+            gaps = find_gaps(answer)
+            unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
     return unanswered
 
 

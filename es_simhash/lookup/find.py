@@ -23,7 +23,8 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, read_index_settings, read_settings_by_index
-from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, sentences
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
+from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import (
     Index,
@@ -277,11 +278,11 @@ async def _read_stored(
     try:
         answer = await server.search(index=index, body=body)
     except Exception as error:
-        if not is_window_refused(error):
+        if not is_beyond(error, "hits"):
             raise
     else:
         gaps = find_gaps(answer)
-        if not is_window_refused(gaps):
+        if not is_beyond(gaps, "hits"):
             return meant_hits(answer["hits"]["hits"], routing), gaps
     hits: list[Mapping[str, Any]] = []
 

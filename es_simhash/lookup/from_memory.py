@@ -26,7 +26,8 @@ from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
-from es_simhash.transport.answers import find_gaps, is_view_ended, is_window_refused
+from es_simhash.transport.answers import find_gaps, is_view_ended
+from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
@@ -64,7 +65,7 @@ def spans(documents: int) -> list[Span]:
 def _is_settled(answer: Mapping[str, Any]) -> bool:
     """Return whether the same search would have no better answer in a moment."""
     gaps = find_gaps(answer)
-    return not gaps or is_window_refused(gaps) or is_view_ended(gaps)
+    return not gaps or is_beyond(gaps, "hits") or is_view_ended(gaps)
 
 
 class Snapshot:
@@ -85,6 +86,7 @@ class Snapshot:
         self._table = FingerprintTable(self._max_distance)
         self._view: View | None = None
         self._used = 0.0
+        self._page_size = Fitting(reading.PAGE, "buckets")
 
     def __len__(self) -> int:
         return len(self._table)
@@ -156,11 +158,14 @@ class Snapshot:
     ) -> None:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
         name = self._fields.fingerprint
-        terms = {"fingerprints": reading.fingerprint_terms(name)}
+
+        def terms() -> dict[str, Any]:
+            return {"fingerprints": reading.fingerprint_terms(name, self._page_size.size)}
+
         await reading.read_ranges(
             server,
             wanted,
-            calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms)) for each in some],
+            calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms())) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
             patience=Patience(SHARD_ATTEMPTS),
         )
@@ -176,6 +181,8 @@ class Snapshot:
         if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
             raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
+            if self._page_size.shrink(answer):
+                return reading.Page(asked, again=[asked])
             raise as_fault(answer, "search")
         found = None if isinstance(answer, Exception) else reading.read_aggregations(answer, "search")
         if found is None:
@@ -185,7 +192,9 @@ class Snapshot:
         values = reading.read_fingerprints(digits)
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        return reading.Page(asked, values, [Span(digits[-1], asked.last)] if len(digits) >= reading.PAGE else [])
+        return reading.Page(
+            asked, values, [Span(digits[-1], asked.last)] if len(digits) >= self._page_size.size else []
+        )
 
     async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
@@ -221,14 +230,14 @@ class Snapshot:
             patience = Patience(SHARD_ATTEMPTS)
             answer = await retry(server, send, is_done=_is_settled, patience=patience)
         except Exception as error:
-            if is_window_refused(error) and body["size"] > 1:
+            if is_beyond(error, "hits") and body["size"] > 1:
                 return None
             if isinstance(error, ResidentError):
                 raise
             raise as_fault(error, "answer" if is_passing(error) else "search") from error
         self._used = self._subject.context.clock()
         gaps = find_gaps(answer)
-        if is_window_refused(gaps) and body["size"] > 1:
+        if is_beyond(gaps, "hits") and body["size"] > 1:
             return None
         if gaps:
             raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -25,7 +24,7 @@ from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
-from es_simhash.mapping.context import Context, Limits
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import (
@@ -37,7 +36,8 @@ from es_simhash.texts.measures import (
     check_bound,
     get_preset,
 )
-from es_simhash.transport.answers import Gap, is_closed, refusal_text
+from es_simhash.transport.answers import is_closed, refusal_text
+from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, index_key, status_of
 
 TextSource: TypeAlias = Callable[[NearDup], str | None]
@@ -389,32 +389,3 @@ def check_complete(answer: _A, on_incomplete: OnIncomplete, *, what: str = "near
         results=answer,
         reasons=answer.reasons,
     )
-
-
-_EXPENSIVE = "allow_expensive_queries"
-_ALLOWED = re.compile(r"(?:maximum of|is set to|limit of) \[?(\d+)")
-
-
-def limits_after_refusal(
-    limits: Limits, refusal: BaseException | Mapping[str, Any] | Iterable[Gap], *, scripted: bool
-) -> Limits | None:
-    """
-    Return smaller limits, learnt from a refused search; ``None`` if it was refused for another reason.
-    *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
-    """
-    text = refusal_text(refusal)
-    if scripted and limits.scripts and ("script" in text or _EXPENSIVE in text or "painless" in text):
-        return replace(limits, scripts=False)
-    if limits.skims and "Cannot search on field" in text:  # of our fields, only the fingerprint may be mapped so
-        return replace(limits, skims=False)
-    if "max_terms_count" in text:
-        return replace(limits, max_terms=_smaller(text, limits.max_terms)) if limits.max_terms > 1 else None
-    if re.search("too_many_(nested_)?clauses|max_?clause_?count", text, re.IGNORECASE):
-        return replace(limits, max_clauses=_smaller(text, limits.max_clauses)) if limits.max_clauses > 0 else None
-    return None
-
-
-def _smaller(text: str, current: int) -> int:
-    """Return the maximum that the message names, if it is below *current*, else half of *current*."""
-    named = [int(number) for number in _ALLOWED.findall(text) if int(number) < current]
-    return min(named, default=current // 2)

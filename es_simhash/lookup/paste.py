@@ -15,10 +15,11 @@ from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 from es_simhash.tables.hidden import HIDDEN, json_escape
+from es_simhash.transport.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)

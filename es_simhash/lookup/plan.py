@@ -26,8 +26,9 @@ from typing import Any, TypeAlias
 from es_simhash.arguments import check_count, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
-from es_simhash.mapping.context import DEFAULT_MAX_TERMS, IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.transport.limits import DEFAULT_MAX_TERMS, Limits
 
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""

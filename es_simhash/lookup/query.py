@@ -10,9 +10,9 @@ from es_simhash.arguments import check_choice, check_count, check_name, check_na
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, LookupPlan, check_plan, neighbour_count, plan_lookup
-from es_simhash.mapping.context import Limits
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.transport.limits import Limits
 
 Query: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None

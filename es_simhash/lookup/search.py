@@ -22,7 +22,6 @@ from es_simhash.lookup.judge import Read
 from es_simhash.lookup.lookup_options import (
     LookupOptions,
     check_complete,
-    limits_after_refusal,
     usable_limits,
 )
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, rescore
@@ -36,12 +35,13 @@ from es_simhash.lookup.plan import (
     plan_lookup,
 )
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
-from es_simhash.mapping.context import Context, IndexStats, Limits
+from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
-from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended, is_window_refused
+from es_simhash.transport.answers import Gap, find_gaps, is_source_refused, is_view_ended
+from es_simhash.transport.limits import smaller
 from es_simhash.transport.pages import (
     KEEP_ALIVE_SECONDS,
     Hits,
@@ -165,21 +165,21 @@ class Question:
         Change the plan, or the page, after a refused search; return whether another search is possible.
         *refusal*: the client's exception, the ``error`` of one search of a multi-search, or the gaps of an answer.
         """
-        if is_window_refused(refusal) and self.page > 1:
-            self.page = max(1, self.page // 2)
+        if (page := smaller(self.page, refusal, "hits")) < self.page:
+            self.page = page
             return True
         if self.subject.most_texts and is_source_refused(refusal):  # an index keeps none
             self.subject.context.note_text(self.subject.index, _CHARACTERS + 1)
             self._choose_plan()
             return True
         # Another lookup may have learnt meanwhile what this one was refused for.
-        smaller: Limits | None = self.limits.within(self.subject.context.limits(self.subject.index))
-        if smaller == self.limits:
-            smaller = limits_after_refusal(self.limits, refusal, scripted=self.plan.script)
+        limits = self.limits.within(self.subject.context.limits(self.subject.index))
+        if limits == self.limits:
+            limits = limits.after(refusal, scripted=self.plan.script)
         forced = self.subject.options.plan
-        if smaller is None or (forced is not None and not fits(forced, smaller)):
+        if limits == self.limits or (forced is not None and not fits(forced, limits)):
             return False
-        self.limits = smaller
+        self.limits = limits
         self._choose_plan()
         return True
 

@@ -11,6 +11,7 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, index_key
 
 # How long settings are used before the whole mapping is read again. Meanwhile ``resolve`` compares them.
@@ -18,39 +19,6 @@ SETTINGS_SECONDS = 60.0
 
 # How long statistics and limits of an index are used: they only decide which plan is the fastest.
 STATS_SECONDS = 600.0
-
-DEFAULT_MAX_TERMS = 65_536  # of index.max_terms_count, on both products
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """
-    What a server allows a query.
-
-    Attributes:
-        scripts:
-            Whether a script may filter.
-        max_terms:
-            Most values in one ``terms`` query (``index.max_terms_count``); longer lists are split.
-        max_clauses:
-            Most clauses in one query (``indices.query.bool.max_clause_count``).
-        skims:
-            Whether documents can be searched by their fingerprints, so that many candidates need not be read whole.
-    """
-
-    scripts: bool = True
-    max_terms: int = DEFAULT_MAX_TERMS
-    max_clauses: int = 1_024
-    skims: bool = True
-
-    def within(self, other: Limits) -> Limits:
-        """Return the limits that allow what both these and the *other* allow."""
-        return Limits(
-            self.scripts and other.scripts,
-            min(self.max_terms, other.max_terms),
-            min(self.max_clauses, other.max_clauses),
-            self.skims and other.skims,
-        )
 
 
 @dataclass(frozen=True, slots=True)

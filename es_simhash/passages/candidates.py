@@ -16,8 +16,9 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
 from es_simhash.passages.lookup import CommonPassages, Lookup
-from es_simhash.transport.answers import find_gaps, is_source_refused, is_window_refused
+from es_simhash.transport.answers import find_gaps, is_source_refused
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.pages import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry import search_texts, text_body
@@ -113,10 +114,10 @@ async def _first_page(server: Port, lookup: Lookup, query: Query) -> Mapping[str
     try:
         answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
     except Exception as error:
-        if not is_window_refused(error):
+        if not is_beyond(error, "hits"):
             raise
         return None
-    return None if is_window_refused(find_gaps(answer)) else answer
+    return None if is_beyond(find_gaps(answer), "hits") else answer
 
 
 async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:

@@ -32,7 +32,8 @@ from es_simhash.quality.sampling import (
 from es_simhash.quality.stats import Stats
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import aggregate
+from es_simhash.transport.buckets import aggregate, aggregate_named
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.protocol import Index, document_key
 from es_simhash.transport.retry import now, retry, search_texts
 
@@ -75,10 +76,11 @@ class _Groups:
         await self._add_farthest(server)
         if self.source_field or self.time_field:
             await self._add_strange(server)
-        counts = {bucket["key"]: bucket["doc_count"] for bucket in await self._buckets(server, list(self.why))}
+        counts = await aggregate_named(server, self.index, self.clauses, self.fields.group, list(self.why))
         shown = []
         for name in self.why:
-            shown.append(await self._read_group(server, name, counts.get(name, 0)))
+            documents = counts[name]["doc_count"] if name in counts else 0
+            shown.append(await self._read_group(server, name, documents))
         return tuple(each for each in shown if each.documents > 1)
 
     def _add(self, name: str, reason: Reason, number: int) -> None:
@@ -107,16 +109,22 @@ class _Groups:
 
     async def _add_strange(self, server: Port) -> None:
         """Add those of the largest groups that have the most sources, or the longest span of time."""
-        names = {"terms": {"field": self.fields.group, "size": WIDEST_SEARCH}}
-        is_duplicate = {"exists": {"field": self.fields.duplicate_of}}
-        found = await aggregate(server, self.index, [*self.clauses, is_duplicate], {"names": names})
-        largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+        group, is_duplicate = self.fields.group, {"exists": {"field": self.fields.duplicate_of}}
+        largest: list[str] = []
+        widest = Fitting(WIDEST_SEARCH, "buckets")
+        while not largest:
+            with widest as size:
+                names = {"terms": {"field": group, "size": size}}
+                found = await aggregate(server, self.index, [*self.clauses, is_duplicate], {"names": names})
+                largest = [bucket["key"] for bucket in found["names"]["buckets"]]
+                if not largest:
+                    return
         aggs: dict[str, Any] = {}
         if self.source_field:
             aggs["sources"] = {"cardinality": {"field": self.source_field}}
         if self.time_field:
             aggs |= {"first": {"min": {"field": self.time_field}}, "last": {"max": {"field": self.time_field}}}
-        buckets = await self._buckets(server, largest, aggs=aggs, size=WIDEST_SEARCH)
+        buckets = (await aggregate_named(server, self.index, self.clauses, group, largest, aggs)).values()
         if self.source_field:
             counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
             self._add_most("sources", counted, least=2)
@@ -128,16 +136,6 @@ class _Groups:
         for name, number in sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]:
             if number >= least:
                 self._add(name, reason, number)
-
-    async def _buckets(
-        self, server: Port, names: list[str], *, aggs: Mapping[str, Any] | None = None, size: int = 0
-    ) -> list[Any]:
-        terms = {"terms": {"field": self.fields.group, "size": size or len(names)}} | ({"aggs": aggs} if aggs else {})
-        found = await aggregate(
-            server, self.index, [*self.clauses, {"terms": {self.fields.group: names}}], {"names": terms}
-        )
-        buckets: list[Any] = found["names"]["buckets"]
-        return buckets
 
     async def _read_group(self, server: Port, name: str, documents: int) -> ShownGroup:
         in_group = {"term": {self.fields.group: name}}

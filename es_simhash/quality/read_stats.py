@@ -26,7 +26,7 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import countable_field, find_field_faults, node_of
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import BucketReader, aggregate, has_too_many
+from es_simhash.transport.buckets import BucketReader, aggregate, aggregate_named
 from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry import search_texts
 
@@ -51,7 +51,8 @@ async def count_groups(server: Port, index: Index, fields: Fields, clauses: Sequ
     largest: list[tuple[int, str]] = []
     without = several = lost = 0
     while page := await reader.read(server):
-        found = await _count(server, index, canonicals, fields.group, [name for name, _ in page])
+        buckets = await aggregate_named(server, index, canonicals, fields.group, [name for name, _ in page])
+        found = {name: bucket["doc_count"] for name, bucket in buckets.items()}
         without += sum(not found.get(name) for name, _ in page)
         lost += sum(bucket["doc_count"] for name, bucket in page if not found.get(name))
         several += sum(found.get(name, 0) > 1 for name, _ in page)
@@ -65,21 +66,6 @@ async def count_groups(server: Port, index: Index, fields: Fields, clauses: Sequ
         several,
         lost,
     )
-
-
-async def _count(
-    server: Port, index: Index, clauses: Sequence[Mapping[str, Any]], field: str, names: Sequence[str]
-) -> dict[str, int]:
-    terms = {"terms": {"field": field, "size": len(names)}}
-    try:
-        found = await aggregate(server, index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
-    except Exception as error:
-        if len(names) == 1 or not has_too_many(error):
-            raise
-        half = len(names) // 2
-        first = await _count(server, index, clauses, field, names[:half])
-        return first | await _count(server, index, clauses, field, names[half:])
-    return {bucket["key"]: bucket["doc_count"] for bucket in found["names"]["buckets"]}
 
 
 _MINUTE = 60_000

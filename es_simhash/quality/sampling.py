@@ -22,7 +22,8 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS, RealPairs
 from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
-from es_simhash.transport.answers import Gap, find_gaps, is_window_refused
+from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key
 from es_simhash.transport.retry import search_texts
@@ -150,10 +151,10 @@ async def _draw_hits(
     drawn = 0
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
-    page = min(size, _PAGE)
+    page = Fitting(min(size, _PAGE), "hits")
     while len(hits) < size:
         # Where few of those drawn are wanted, pages stay as large as they are.
-        wanted = min(page, size - len(hits) if drawn == len(hits) else page)
+        wanted = min(page.size, size - len(hits) if drawn == len(hits) else page.size)
         body = {
             "from": drawn,
             "size": wanted,
@@ -169,11 +170,10 @@ async def _draw_hits(
         try:
             answer = await search_texts(server, index, body, text_fields, source=source)
         except Exception as error:
-            if not is_window_refused(error):
-                raise
-            if page == 1 or drawn:
+            if drawn and is_beyond(error, "hits"):
                 break
-            page //= 2
+            if not page.shrink(error):
+                raise
             continue
         gaps |= dict.fromkeys(find_gaps(answer))
         found = answer["hits"]["hits"]

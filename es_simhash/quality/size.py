@@ -11,7 +11,7 @@ from es_simhash.arguments import check_choice, check_count, check_number
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.plan import SKIMMED_FROM, PlanEstimate, explain_plan
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.mapping.port import Port
@@ -20,6 +20,7 @@ from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry import retry
 

@@ -41,8 +41,9 @@ from es_simhash.removal.plan_contained import Found, find_contained
 from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
-from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets import aggregate, count_documents
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import (
     Index,
@@ -382,9 +383,12 @@ async def count_shares(
 async def _count_values(
     server: Port, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
 ) -> dict[str, int]:
-    terms = {"field": field, "include": list(values), "size": len(values)}
-    body = {"size": 0, "track_total_hits": False, "query": query, "aggs": {"values": {"terms": terms}}}
-    answer = await retry(server, lambda: server.search(index=index, body=body))
-    # OpenSearch reports that it counted without looking at documents.
-    check_whole(find_gaps(answer, ignore=["terminated_early"]))
-    return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["values"]["buckets"]}
+    counts: dict[str, int] = {}
+    begin, step = 0, Fitting(len(values), "buckets")
+    while part := list(values[begin : begin + step.size]):
+        with step:
+            terms = {"field": field, "include": part, "size": len(part)}
+            found = await aggregate(server, index, [query], {"values": {"terms": terms}})
+            counts |= {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
+            begin += len(part)
+    return counts

@@ -37,7 +37,6 @@ _GONE = 404
 _MISSING_SHARDS = ("missing shards", _NO_COPY, "'failed_shards': []")
 # OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
 _NO_SLICE = "field _id not found"
-_WINDOW = ("max_result_window", "Result window is too large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +108,6 @@ def check_whole(gaps: Iterable[Gap], advice: str = "run it again") -> None:
         )
 
 
-def is_window_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
-    """
-    Return whether the server refused a page because it is larger than the index's ``max_result_window``.
-    *refusal*: the client's exception, the ``error`` of one search of a batch, or the gaps of an answer.
-    """
-    return _says(refusal, *_WINDOW)
-
-
 def is_shard_missing(refusal: BaseException) -> bool:
     return status_of(refusal) == 503 and any(words in refusal_text(refusal) for words in _MISSING_SHARDS)
 
@@ -144,14 +135,9 @@ def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
 
 def is_source_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
     """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
-    return _says(refusal, _NO_SOURCE)
-
-
-def _says(refusal: BaseException | Mapping[str, Any] | Iterable[Gap], *words: str) -> bool:
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
-    text = refusal_text(refusal)
-    return any(each in text for each in words)
+    return _NO_SOURCE in refusal_text(refusal)
 
 
 def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from es_simhash.transport.answers import Gap, check_whole, find_gaps, is_window_refused, refusal_text
-from es_simhash.transport.protocol import Index, status_of
+from es_simhash.transport.answers import Gap, check_whole, find_gaps
+from es_simhash.transport.limits import Fitting, is_beyond
+from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import Patience, retry
 from es_simhash.transport.server import Server
 
@@ -50,10 +51,6 @@ async def cut_values(
     return sorted(set(values[step::step]))
 
 
-# What servers say of a page that is larger than search.max_buckets, or than index.max_terms_count.
-_TOO_MANY = ("too_many_buckets", "too many buckets", "max_terms_count")
-_SMALLEST_PAGE = 100
-
 CUT_AFTER = 4
 """Full pages of one range after which the rest of it is cut; fewer cost less than the search that cuts."""
 
@@ -74,9 +71,25 @@ async def aggregate(
     return found
 
 
-def has_too_many(refusal: BaseException) -> bool:
-    """Return whether the server refused a request because it asks for more buckets or terms than it allows."""
-    return status_of(refusal) in {400, 503} and any(words in refusal_text(refusal) for words in _TOO_MANY)
+async def aggregate_named(
+    server: Server,
+    index: Index,
+    clauses: Sequence[Mapping[str, Any]],
+    field: str,
+    names: Sequence[str],
+    aggs: Mapping[str, Any] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the buckets of those of *names* that documents have in *field*, by name; fewer at once where need be."""
+    found: dict[str, dict[str, Any]] = {}
+    begin, step = 0, Fitting(len(names), "buckets", "terms")
+    while begin < len(names):
+        with step:
+            part = list(names[begin : begin + step.size])
+            terms = {"terms": {"field": field, "size": len(part)}, **({"aggs": aggs} if aggs else {})}
+            answer = await aggregate(server, index, [*clauses, {"terms": {field: part}}], {"names": terms})
+            found |= {bucket["key"]: bucket for bucket in answer["names"]["buckets"]}
+            begin += len(part)
+    return found
 
 
 @dataclass(slots=True)
@@ -137,7 +150,7 @@ class BucketReader:
             ends = await cut_values(server, self.index, self._rest(), self.field, part=2 * self.page)
         except Exception as error:
             # A server may allow no range of a keyword field, or not so many hits to a user who may not scroll.
-            if "allow_expensive_queries" not in refusal_text(error) and not is_window_refused(error):
+            if not is_beyond(error, "expensive", "hits"):
                 raise
             self.has_ranges = False
             return
@@ -157,18 +170,15 @@ class BucketReader:
     async def _send(self, server: Server) -> dict[str, Any]:
         terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
         clauses = self._rest() if self._is_cut else self.clauses
+        page = Fitting(self.page, "buckets")
         while True:
+            self.page = page.size
             composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
             if self._has_begun:
                 composite["after"] = {"value": self._after}
             every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
-            try:
+            with page:
                 found = await aggregate(server, self.index, clauses, {"every": every})
-            except Exception as error:
-                if self.page <= _SMALLEST_PAGE or not has_too_many(error):
-                    raise
-                self.page = max(_SMALLEST_PAGE, self.page // 4)
-            else:
                 buckets: dict[str, Any] = found["every"]
                 return buckets
 

@@ -20,15 +20,14 @@ from es_simhash.transport.answers import (
     is_closed,
     is_shard_missing,
     is_slice_refused,
-    is_window_refused,
 )
+from es_simhash.transport.limits import LARGEST, Fitting, smaller
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
 from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing
 from es_simhash.transport.server import Server
 
 Hits = Sequence[Mapping[str, Any]]
 Pages: TypeAlias = AsyncGenerator[Hits, None]
-_LARGEST_PAGE = 2**31 - 1
 # OpenSearch: an index without any mapping does not know this field, and no document is in it.
 _BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
 
@@ -43,7 +42,7 @@ class View:
         self.is_opensearch = "pit_id" in opened
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.keep_alive = f"{keep_alive}s"
-        self.largest_page = _LARGEST_PAGE
+        self.largest_page = LARGEST
         self.gaps = dict.fromkeys(find_gaps(opened))
         self.ranked = False
         self.attempts = 1
@@ -389,8 +388,9 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
         gaps = [] if is_refused else find_gaps(answer)
         if not is_refused:
             view.note(answer)
-        if cursor.asked > 1 and is_window_refused(answer if is_refused else gaps):  # by one of several indices
-            view.largest_page = min(view.largest_page, max(1, cursor.asked // 2))
+        allowed = smaller(cursor.asked, answer if is_refused else gaps, "hits")
+        if allowed < cursor.asked:
+            view.largest_page = min(view.largest_page, allowed)
         elif is_refused:
             if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
                 raise NoOrder
@@ -437,24 +437,20 @@ class Scroll:
 
     async def _open(self) -> dict[str, Any]:
         """Return the first page, which becomes smaller if the server allows only that; cancelled, end the scroll."""
-        server, page = self.server, self.page
+        server, page = self.server, Fitting(self.page, "hits")
         while True:
-            # A scroll always counts its hits: both products refuse one that must not count them.
-            request = {**self.body, "size": page, **self.order, "track_total_hits": True}
-            opening = server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
-            try:
+            with page:
+                # A scroll always counts its hits: both products refuse one that must not count them.
+                request = {**self.body, "size": page.size, **self.order, "track_total_hits": True}
+                opening = server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
                 answer, cancelled = await server.to_the_end(opening)
-            except Exception as error:
-                if not is_window_refused(error) or page == 1:
-                    raise
-            else:
-                self._gaps = dict.fromkeys(find_gaps(answer))
-                if cancelled is None and (page == 1 or not is_window_refused(self._gaps)):
+                gaps = find_gaps(answer)
+                if cancelled is None and not page.shrink(gaps):
+                    self._gaps = dict.fromkeys(gaps)
                     return answer
                 await _end_scroll(server, answer.get("_scroll_id"))
                 if cancelled is not None:
                     raise cancelled
-            page = max(1, page // 2)
 
 
 async def _end_scroll(server: Server, scroll: str | None) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
+from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
 from es_simhash.transport.server import Answer, Server
 
@@ -44,10 +45,11 @@ BLOCK = "cluster_block_exception"
 def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
     """
     Return whether a refusal (an exception, or a status and the *kind* of the error) is temporary.
-    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute.
+    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute;
+    nor where an exception says that buckets are too many, for which OpenSearch has a 503.
     """
     if isinstance(refusal, BaseException):
-        return is_passing(status_of(refusal), error_text(refusal))
+        return not is_beyond(refusal, "buckets") and is_passing(status_of(refusal), error_text(refusal))
     return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind)
 
 

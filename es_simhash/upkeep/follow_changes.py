@@ -21,7 +21,8 @@ from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
-from es_simhash.transport.answers import check_whole, find_gaps, is_window_refused
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry import now, retry
@@ -254,7 +255,7 @@ class Changes:
             try:
                 answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
             except Exception as error:
-                if self._size == 1 or asked > self._size + 1 or not is_window_refused(error):
+                if self._size == 1 or asked > self._size + 1 or not is_beyond(error, "hits"):
                     raise
                 self._batch = self._size = self._size // 2
                 asked = self._size + 1

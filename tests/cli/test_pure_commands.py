@@ -21,8 +21,9 @@ from es_simhash.cli import app
 from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.plan import explain_plan, plan_lookup
 from es_simhash.lookup.query import build_query, build_query_of, distance_source, with_distances
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.mapping import build_mapping
+from es_simhash.transport.limits import Limits
 from tests.servers.command_line import failed
 
 FOX = "the quick brown fox jumps over the lazy dog"

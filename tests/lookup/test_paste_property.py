@@ -22,7 +22,7 @@ from es_simhash import (
 from es_simhash.lookup.paste import block_condition, plan_to_paste, write
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.mapping.context import Limits
+from es_simhash.transport.limits import Limits
 from tests.languages import kql, run_esql
 from tests.lookup.test_plan_property import fingerprints, matches
 

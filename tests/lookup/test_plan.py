@@ -6,7 +6,8 @@ import pytest
 
 from es_simhash import InvalidInputError, plan_lookup
 from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, make_plan, minimum_should_match, neighbour_count
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
+from es_simhash.transport.limits import Limits
 
 
 @pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from es_simhash.hashing import block_neighbours, split_blocks
 from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.mapping.context import Limits
+from es_simhash.transport.limits import Limits
 
 fingerprints = st.integers(0, 2**64 - 1)
 

@@ -19,7 +19,8 @@ from es_simhash import (
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
+from es_simhash.transport.limits import Limits
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
 

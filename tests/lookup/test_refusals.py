@@ -6,7 +6,8 @@ from es_simhash import build_mapping
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.plan import make_plan
-from es_simhash.mapping.context import Context, IndexStats, Limits
+from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.transport.limits import Limits
 from tests.lookup.looking import look
 from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import Candidates

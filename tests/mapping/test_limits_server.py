@@ -19,7 +19,8 @@ def pair(index, server, simhash):
     names = {f"{index}-narrow": NARROW, f"{index}-usual": {}}
     for name, limits in names.items():
         settings = {**SETTINGS, **limits}
-        simhash.create_index(name, text_field="body", passages=True, settings=settings, max_distance=6)
+        how = {"settings": settings, "mappings": {"properties": {"n": {"type": "keyword"}}}}
+        simhash.create_index(name, text_field="body", passages=True, max_distance=6, **how)
         written = simhash.ingest(name, numbered(TEXTS), max_distance=6, verify=0.5)
         assert {each.action for each in written} == {"written", "tagged"}
         server.request("POST", f"/{name}/_refresh")
@@ -77,6 +78,44 @@ def test_lookups(pair, simhash):
         assert found, name
     both = [simhash.find_near_dups([narrow, name], TEXTS[-1], verify=0.5) for name in (usual, narrow)]
     assert [(len(each), each.unverified) for each in both] == [(140, ()), (70, ())]  # only some shards refuse
+
+
+READS = {
+    "groups of some": lambda one, index: [
+        each.to_dict() for each in one.groups(index, filter={"range": {"n": {"lt": 200}}})
+    ],
+    "stats": lambda one, index: one.stats(index, text_field="body", source_field="n").to_dict(),
+    "report": lambda one, index: [len(each.members) for each in one.report(index, source_field="n").groups],
+    "distinct": lambda one, index: one.search_distinct(index, {"sort": "n"}, size=100, total=True, similar=3).to_dict(),
+    "plan": lambda one, index: one.plan_removal(index, "plan", max_share=1.0, protect="n").count,
+}
+
+
+@pytest.fixture
+def small_cluster(server):
+    """Make a cluster allow little, and as much as usual afterwards."""
+    limits = {"search.max_buckets": 60, "search.default_keep_alive": "30s", "search.max_keep_alive": "45s"}
+    if server.product == "opensearch":
+        limits |= {"point_in_time.max_keep_alive": "45s", "indices.query.bool.max_clause_count": 20}
+
+    def limit(*, narrow):
+        settings = limits if narrow else dict.fromkeys(limits)
+        server.request("PUT", "/_cluster/settings", {"transient": settings})
+
+    yield limit
+    limit(narrow=False)
+
+
+def test_limits_of_the_cluster(pair, simhash, small_cluster, tmp_path, monkeypatch):
+    """Few buckets and clauses, and short lives of points in time and scrolls: each operation does the same."""
+    monkeypatch.chdir(tmp_path)
+    _, index = pair
+    flows = LOOKUPS | READS
+    wanted = {name: flow(simhash, index) for name, flow in flows.items()}
+    (tmp_path / "plan").unlink()
+    small_cluster(narrow=True)
+    for name, flow in flows.items():
+        assert plain(flow(simhash, index), index) == plain(wanted[name], index), name
 
 
 def test_writing(pair, server, simhash, tmp_path):

@@ -30,9 +30,10 @@ from es_simhash.lookup.query import (
     with_distances,
 )
 from es_simhash.lookup.rules import LookupRule
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.mapping.rule import PairRule
+from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import status_of
 
 # The options that choose a form; each is a flag of this name.
