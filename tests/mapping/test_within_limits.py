@@ -149,7 +149,7 @@ def test_what_stays_open_does_so_as_long_as_a_server_allows():
         Call("search", {"index": "i", "scroll": "60s", "body": {"size": 2}}),
         Call("scroll", {"body": {"scroll_id": "s", "scroll": "600s"}}),
     ]
-    server, context = Refuses(refusal, refusal), Context()
+    server, context = Refuses(refusal, WHOLE, refusal), Context()
     port = WithinLimits(SCRIPTED, context)
     for call in (opening, *searches):
         carry_out(port.to_the_end(port.send(call)), server)
