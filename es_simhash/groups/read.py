@@ -19,7 +19,7 @@ from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import check_unchanged, read_index_settings, while_unchanged
+from es_simhash.mapping.resolve import Attempts, check_unchanged, read_index_settings
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import Gap, check_whole
@@ -94,9 +94,12 @@ class GroupLookups:
         subject = self._subject
         if not isinstance(answer, Exception):
             self._took = answer.get("took", 0) / len(batch.questions)
-        outcomes = await while_unchanged(
-            server, subject.index, subject.settings, lambda: take_answer(server, batch, answer, patience=self._patience)
-        )
+        attempts, outcomes = Attempts(server, subject.index), None
+        while outcomes is None:
+            with attempts:
+                if not attempts.is_first:  # settings other than the scheme changed, or were unreadable
+                    await check_unchanged(server, subject.index, subject.settings)
+                outcomes = await take_answer(server, batch, answer, patience=self._patience)
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
             if isinstance(outcome, Exception):

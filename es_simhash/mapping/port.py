@@ -16,7 +16,7 @@ _P = ParamSpec("_P")
 class Port(Server):
     """
     A port around *inner*, with the *context* that all operations of one client object share.
-    A class of it changes requests on their way; all else goes through.
+    A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through.
     """
 
     def __init__(self, inner: Server, context: Context) -> None:
@@ -24,11 +24,15 @@ class Port(Server):
         self.context = context
         self.prefix = context.prefix
 
+    def change(self, call: Call) -> Call:
+        return call
+
     async def send(self, call: Call) -> Answer:
-        return await self._inner.send(call)
+        return await self._inner.send(self.change(call))
 
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
-        return await self._inner.together(calls, concurrency=concurrency)
+        changed = [self.change(each) if isinstance(each, Call) else each for each in calls]
+        return await self._inner.together(changed, concurrency=concurrency)
 
     async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await self._inner.compute(function, *args, **kwargs)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any
 
 from es_simhash.errors import (
     IncompleteSearchError,
@@ -251,8 +251,6 @@ def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None
     )
 
 
-_T = TypeVar("_T")
-
 # Deleting an index, creating it again and filling it took a server on two idle cores 80 ms or more.
 TRUSTED_SECONDS = 0.025
 # An answer that came so long after the settings were confirmed is used only when they are confirmed again.
@@ -277,6 +275,10 @@ class Attempts:
         self._left = ATTEMPTS
         self._settings: IndexSettings | None = None
 
+    @property
+    def is_first(self) -> bool:
+        return self._left == ATTEMPTS - 1
+
     async def settings(self) -> IndexSettings:
         self._settings = await read_index_settings(self._server, self._index)
         return self._settings
@@ -292,16 +294,6 @@ class Attempts:
         if not self._left:
             raise _always_changing(self._index) from None
         return True
-
-
-async def while_unchanged(server: Port, index: Index, settings: IndexSettings, work: Callable[[], Awaitable[_T]]) -> _T:
-    """Return what *work* returns; repeat it if settings other than the scheme changed or were unreadable."""
-    for _ in range(ATTEMPTS):
-        try:
-            return await work()
-        except SettingsChanged:
-            await check_unchanged(server, index, settings)
-    raise _always_changing(index)
 
 
 def _always_changing(index: Index) -> IncompleteSearchError:

@@ -14,15 +14,14 @@ returns the port of an operation that must see what was just written. Which docu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import Call, Compute, Index, check_index, local_names
+from es_simhash.transport.protocol import Call, Index, check_index, local_names
 from es_simhash.transport.retry import retry, unless_refused
-from es_simhash.transport.server import Answer
 
 NOTHING = -1
 
@@ -174,12 +173,14 @@ _PRIMARY = "_primary"
 class ReadingPrimaries(Port):
     """A port whose searches read primary shards; such ports may nest."""
 
-    async def send(self, call: Call) -> Answer:
-        return await self._inner.send(_prefer(call))
-
-    async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
-        asked = [_prefer(each) if isinstance(each, Call) else each for each in calls]
-        return await self._inner.together(asked, concurrency=concurrency)
+    def change(self, call: Call) -> Call:
+        if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
+            return replace(call, arguments=_preferring(call.arguments))
+        if call.api == "msearch":
+            lines = call.arguments["body"]
+            body = [line if n % 2 else _preferring(line) for n, line in enumerate(lines)]
+            return replace(call, arguments={**call.arguments, "body": body})
+        return call
 
 
 async def reading_primaries(server: Port, index: Index) -> Port:
@@ -204,16 +205,6 @@ async def _may_lag(server: Port, index: Index) -> bool:
     # reads nothing that could lag.
     searched = server.search(index=names, body={"size": 0}, preference=_PRIMARY)
     return await unless_refused(searched, 400, 401, 403) is not None
-
-
-def _prefer(call: Call) -> Call:
-    if call.api in _SEARCHES and "index" in call.arguments:  # a search in a point in time names no index
-        return replace(call, arguments=_preferring(call.arguments))
-    if call.api == "msearch":
-        lines = call.arguments["body"]
-        body = [line if n % 2 else _preferring(line) for n, line in enumerate(lines)]
-        return replace(call, arguments={**call.arguments, "body": body})
-    return call
 
 
 def _preferring(arguments: Mapping[str, Any]) -> dict[str, Any]:

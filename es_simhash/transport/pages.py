@@ -129,12 +129,26 @@ class NoOrder(Exception):  # noqa: N818 -- caught where pages are read, never sh
     """The server cannot keep an order in a point in time, as OpenSearch before 3.3."""
 
 
+@dataclass(slots=True)
+class Step:
+    """
+    The hits of a page of every slice, and the *calls* that read the next pages.
+    Who carries these out, together with other work, puts their *answers* here; else they are carried out afterwards.
+    """
+
+    hits: Hits
+    calls: Sequence[Call]
+    answers: Sequence[Any] | None = None
+
+
 @dataclass
 class Reading:
     """
-    All hits of *body* in *index*; after the last page :attr:`gaps` says why some may be missing.
-    The ``size`` and order of *body* are set here; *page* becomes smaller if ``max_result_window`` is. *ranked*: the
-    highest score comes first, if the server can do that.
+    All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
+    The ``size`` and order of *body* are set here; *page*, for each slice, becomes smaller if ``max_result_window`` is.
+    *ranked*: the highest score comes first, if the server can do that. *attempts*: for a page, while the server is too
+    busy. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between
+    two pages.
     """
 
     server: Server
@@ -142,31 +156,45 @@ class Reading:
     body: Mapping[str, Any]
     _: KW_ONLY
     page: int
+    slices: int = 1
     routing: str | None = None
     ranked: bool = False
+    attempts: int = 1
+    documents_per_second: float | None = None
     gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
         """Yield the hits, page by page; the next page is read when it is asked for."""
+        async with aclosing(self.steps()) as steps:
+            async for step in steps:
+                yield step.hits
+
+    async def steps(self) -> AsyncGenerator[Step, None]:
+        page, keep_alive = self.page, KEEP_ALIVE_SECONDS
+        if self.documents_per_second is not None:
+            page = min(page, max(1, int(self.documents_per_second * PACED_SECONDS / self.slices)))
+            between_pages = page * self.slices / self.documents_per_second
+            keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
         options = {} if self.routing is None else {"routing": self.routing}
-        async with viewing(self.server, self.index, KEEP_ALIVE_SECONDS, options) as view:
+        async with viewing(self.server, self.index, keep_alive, options) as view:
             if view is not None:
-                view.ranked = self.ranked
+                view.ranked, view.attempts = self.ranked, self.attempts
+                cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
                 try:
-                    async with aclosing(read_view(self.server, view, self.body, page=self.page)) as pages:
-                        async for hits in pages:
+                    async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
+                        async for step in steps:
                             self.gaps = list(view.gaps)
-                            yield hits
+                            yield step
                 except NoOrder:
                     pass
                 else:
                     self.gaps = list(view.gaps)
                     return
-        scroll = Scroll(self.server, self.index, self.body, page=self.page, options=options)
+        scroll = Scroll(self.server, self.index, self.body, page=page, options=options, keep_alive=keep_alive)
         async with aclosing(scroll.read()) as pages:
             async for hits in pages:
                 self.gaps = scroll.gaps
-                yield hits
+                yield Step(hits, [])
         self.gaps = scroll.gaps
 
 
@@ -191,69 +219,6 @@ async def read_view(
     async with aclosing(_read_cursors(server, view, [Cursor(body, page, is_ordered=likely >= page)])) as steps:
         async for step in steps:
             yield step.hits
-
-
-@dataclass(slots=True)
-class Step:
-    """
-    The hits of a page of every slice, and the *calls* that read the next pages.
-    Who carries these out, together with other work, puts their *answers* here; else they are carried out afterwards.
-    """
-
-    hits: Hits
-    calls: Sequence[Call]
-    answers: Sequence[Any] | None = None
-
-
-class Slices:
-    """
-    All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
-    *page* is for each slice, and becomes smaller if ``max_result_window`` is. A page that the server is too busy for is
-    asked for again. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not
-    end between two pages.
-    """
-
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        body: Mapping[str, Any],
-        *,
-        page: int,
-        slices: int,
-        documents_per_second: float | None = None,
-    ) -> None:
-        self._keep_alive = KEEP_ALIVE_SECONDS
-        if documents_per_second is not None:
-            page = min(page, max(1, int(documents_per_second * PACED_SECONDS / slices)))
-            between_pages = page * slices / documents_per_second
-            self._keep_alive = int(min(max(self._keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
-        self._server = server
-        self._index = index
-        self._body = body
-        self._page = page
-        self._slices = slices
-        self.gaps: list[Gap] = []
-
-    async def steps(self) -> AsyncGenerator[Step, None]:
-        async with viewing(self._server, self._index, self._keep_alive) as view:
-            if view is not None:
-                view.attempts = ATTEMPTS
-                cursors = [Cursor(self._body, self._page, part=(each, self._slices)) for each in range(self._slices)]
-                try:
-                    async with aclosing(_read_cursors(self._server, view, cursors)) as steps:
-                        async for step in steps:
-                            yield step
-                except NoOrder:
-                    pass
-                else:
-                    self.gaps = list(view.gaps)
-                    return
-        scroll = Scroll(self._server, self._index, self._body, page=self._page, keep_alive=self._keep_alive)
-        async with aclosing(scroll.read()) as pages:
-            async for hits in pages:
-                yield Step(hits, [])
-        self.gaps = scroll.gaps
 
 
 @dataclass

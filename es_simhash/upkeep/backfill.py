@@ -25,7 +25,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.pages import Hits, Slices, Step
+from es_simhash.transport.pages import Hits, Reading, Step
 from es_simhash.transport.protocol import (
     Index,
     Key,
@@ -35,7 +35,7 @@ from es_simhash.transport.protocol import (
     noting,
     were,
 )
-from es_simhash.transport.retry import Patience, check_shards, now, refresh
+from es_simhash.transport.retry import ATTEMPTS, Patience, check_shards, now, refresh
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
 from es_simhash.upkeep.put_fields import (
     find_targets,
@@ -204,12 +204,13 @@ class _Backfill:
         self, server: Port, body: Mapping[str, Any], page: int, take: Callable[[Port, Step], Awaitable[bool]]
     ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
         options = self._options
-        reading = Slices(
+        reading = Reading(
             server,
             self._index,
             body,
             page=page,
             slices=options.slices,
+            attempts=ATTEMPTS,
             documents_per_second=options.documents_per_second,
         )
         async with aclosing(reading.steps()) as steps:

@@ -5,7 +5,8 @@ from contextlib import aclosing
 import pytest
 
 from es_simhash.transport.answers import Gap
-from es_simhash.transport.pages import Slices
+from es_simhash.transport.pages import Reading
+from es_simhash.transport.retry import ATTEMPTS
 from tests.transport.by_hand import (
     CLOSES,
     SCRIPTED,
@@ -31,7 +32,7 @@ def read(store, *, page=2, slices=2, reads_ahead=True, **trouble):
     seen = []
 
     async def work():
-        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=page, slices=slices)
+        reading = Reading(SCRIPTED, INDEX, EVERYTHING, attempts=ATTEMPTS, page=page, slices=slices)
         async with aclosing(reading.steps()) as steps:
             async for step in steps:
                 seen.extend(hit["_id"] for hit in step.hits)
@@ -145,7 +146,9 @@ def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
     """Pages are smaller, and where one document takes minutes the view lives longer."""
 
     async def work():
-        reading = Slices(SCRIPTED, INDEX, EVERYTHING, page=1_000, slices=2, documents_per_second=rate)
+        reading = Reading(
+            SCRIPTED, INDEX, EVERYTHING, attempts=ATTEMPTS, page=1_000, slices=2, documents_per_second=rate
+        )
         async with aclosing(reading.steps()) as steps:
             async for _ in steps:
                 pass
