@@ -15,9 +15,9 @@ from typing import Any
 
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import find_gaps, sentences
-from es_simhash.transport.limits import DEFAULT_MAX_TERMS, LARGEST, Limits, Refusal, limits_named
+from es_simhash.transport.limits import DEFAULT_MAX_TERMS, LARGEST, Limits, limits_named
 from es_simhash.transport.pages import Scroll
-from es_simhash.transport.protocol import Call, Compute, Index, error_text, status_of
+from es_simhash.transport.protocol import Call, Compute, error_text, status_of
 from es_simhash.transport.retry import attempt
 from es_simhash.transport.server import Answer
 
@@ -103,8 +103,6 @@ class WithinLimits(Port):
     """
 
     async def send(self, call: Call) -> Answer:
-        if call.api not in _CUT:
-            return await self._inner.send(call)
         sent = self._cut(call)
         answer: Any
         try:
@@ -131,7 +129,8 @@ class WithinLimits(Port):
         if call.api not in _CUT:
             return call
         if call.api != "msearch":
-            return _cut(call, self.context.limits(_target(call)))
+            # A view does not say what it is of, so all views have the same limits.
+            return _cut(call, self.context.limits(call.arguments.get("index", "")))
         body = list(call.arguments["body"])
         body[1::2] = [self._cut(each).arguments["body"] for each in _searches_of(call)]
         return replace(call, arguments={**call.arguments, "body": body})
@@ -156,8 +155,8 @@ class WithinLimits(Port):
         return {**answer, "responses": settled}
 
     async def _settle_one(self, call: Call, sent: Call, answer: Any) -> Any:
-        while refusal := _refusal_of(answer):
-            self.context.learn_limits(_target(call), limits_named(refusal))
+        while refusal := answer if isinstance(answer, Exception) or "error" in answer else find_gaps(answer):
+            self.context.learn_limits(call.arguments.get("index", ""), limits_named(refusal))
             cut = self._cut(call)
             if cut == sent:
                 break  # a shard is missing for another reason: what the others have is read all the same
@@ -195,21 +194,6 @@ class WithinLimits(Port):
 def _searches_of(call: Call) -> list[Call]:
     lines = call.arguments["body"]
     return [Call("search", {**head, "body": body}) for head, body in zip(lines[::2], lines[1::2], strict=True)]
-
-
-def _refusal_of(answer: Any) -> Refusal | None:
-    """Return the refusal of a search, whole or by some shards; nothing if it was answered."""
-    if isinstance(answer, Exception):
-        return answer if status_of(answer) in (400, 503) else None
-    if not isinstance(answer, Mapping) or "error" in answer:
-        return answer
-    return find_gaps(answer) if (answer.get("_shards") or {}).get("failed") else None
-
-
-def _target(call: Call) -> Index:
-    """Return what a search asks; a view does not say what it is of, so all views have the same limits."""
-    index: Index = call.arguments.get("index", "")
-    return index
 
 
 def _may_scroll(call: Call) -> bool:
