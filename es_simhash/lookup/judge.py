@@ -2,7 +2,7 @@
 Keeps of what a lookup found the documents that the rule of their index accepts.
 
 A near-duplicate whose text is not available is kept, without a similarity, and says why. The nearest that the rule
-rejects are noted. ``content`` compares two documents.
+rejects are noted. :func:`decide` says why two documents are near-duplicates or not; ``content`` compares their texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from es_simhash.errors import SchemeError
 from es_simhash.hashing import Scheme, fingerprints, get_scheme
 from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content, why_apart
 from es_simhash.lookup.fetch import FETCH, NoText, ask_source, fetch_hits
-from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Rejected
+from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Reason, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import PairRule
@@ -24,6 +24,42 @@ from es_simhash.transport.protocol import Index, Key, document_key
 
 # Texts beyond these characters are not tried with other presets.
 _TRIED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    What a rule says of two documents: near-duplicates, unless *because* of something.
+    *unverified*: why their texts do not count.
+    """
+
+    because: Reason | None = None
+    score: Score | None = None
+    unverified: str | None = None
+
+    def put_on(self, near_dup: NearDup) -> NearDup:
+        """Return *near_dup*, which is one, as its texts say."""
+        if self.score is None:
+            return replace(near_dup, unverified=self.unverified)
+        score = self.score
+        return replace(near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers)
+
+
+def decide(distance: int, asked: Content, found: Content, rule: PairRule) -> Verdict:
+    """Return what *rule* says: the distance decides first, then ``per``, ``within`` and the texts."""
+    if distance > rule.max_distance:
+        return Verdict("distance")
+    compared = compare_contents(asked, found, rule)
+    if compared.unread is not None:
+        whose = "the document asked for: " if compared.unread is asked.unread else ""
+        return Verdict(unverified=f"{whose}{compared.unread}")
+    if not compared.are_neighbours:
+        return Verdict(compared.because)
+    return Verdict() if rule.similarity is None else Verdict(score=compared.similarity or Score(0.0))
+
+
+# A text that was changed, redacted or cut after its fingerprint was made rejects nothing.
+CHANGED = Verdict(unverified=str(NoText("changed")))
 
 
 class Asked:
@@ -176,7 +212,7 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
     present = _present([read.texts.get(each.key, "") for _, each in doubted], rules, scheme)
     for number, (case, each) in enumerate(doubted):
         if present is not None and present[number] != each.fingerprint:
-            case.kept.append(replace(each, unverified=str(NoText("changed"))))
+            case.kept.append(CHANGED.put_on(each))
         elif case.may_note(each):
             case.note(_rejected(case, each, rules.of(each.index), read, scheme))
 
@@ -198,22 +234,17 @@ def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
     if rule.is_by_distance_alone:
         case.kept.append(each)
         return True
-    mine, other = case.asked.content(rule), read.contents.get(each.key)
+    other = read.contents.get(each.key)
     if other is None:
-        case.kept.append(replace(each, unverified=str(read.missing[each.key])))
-        return True
-    found = compare_contents(mine, other, rule)
-    if found.are_neighbours:
-        score = found.similarity or Score(0.0)
-        kept = each if rule.similarity is None else replace(each, similarity=score.similarity)
-        case.kept.append(replace(kept, containment=score.containment, numbers=score.numbers))
-    elif found.unread is not None:
-        whose = "the document asked for: " if found.unread is mine.unread else ""
-        case.kept.append(replace(each, unverified=f"{whose}{found.unread}"))
-    elif found.because == "texts":
+        verdict = Verdict(unverified=str(read.missing[each.key]))
+    else:
+        verdict = decide(each.distance, case.asked.content(rule), other, rule)
+    if verdict.because == "texts":
         return False
+    if verdict.because is None:
+        case.kept.append(verdict.put_on(each))
     elif case.may_note(each):
-        case.note(Rejected(each, found.because, rule))
+        case.note(Rejected(each, verdict.because, rule))
     return True
 
 

@@ -26,9 +26,9 @@ from es_simhash.hashing import (
 from es_simhash.hashing.characters import normalise_text, shingle_lengths, to_codes
 from es_simhash.hashing.features import ONE, keyword_extractor, repeat_weight, word_extractor
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.lookup.content import Content, compare_contents, read_content, why_apart
-from es_simhash.lookup.fetch import NoText
+from es_simhash.lookup.content import Content, read_content, why_apart
 from es_simhash.lookup.find import COPIES, no_document, read_rules
+from es_simhash.lookup.judge import CHANGED, Verdict, decide
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
 from es_simhash.lookup.rules import Rules
@@ -427,7 +427,6 @@ def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: 
     if rule.similarity is not None:
         reason, share = why_apart(one, other, rule)
     found_side = 0 if sides[1].hit is None else 1
-    is_changed = rules.is_recorded_text and values[found_side] != present[found_side]
     judged = replace(
         found,
         first=values[0],
@@ -437,15 +436,10 @@ def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: 
         by_rule=share,
         not_applied=tuple(name for name in ("per", "within") if is_text and getattr(recorded, name) is not None),
     )
-    compared = compare_contents(one, other, rule)
-    because: Reason | Literal["fingerprint"] | None = None
     if judged.distance is None or any(each.hit is not None and each.digits is None for each in sides):
-        because = "fingerprint"
-    elif judged.distance > rule.max_distance:
-        because = "distance"
-    elif not compared.are_neighbours and compared.because != "texts":
-        because = compared.because
-    elif not compared.are_neighbours and not is_changed:
-        because = reason
-    unverified = None if because or compared.are_neighbours else str(NoText("changed"))
-    return replace(judged, because=because, unverified=unverified)
+        return replace(judged, because="fingerprint")
+    verdict = decide(judged.distance, one, other, rule)
+    if verdict.because == "texts":
+        is_changed = rules.is_recorded_text and values[found_side] != present[found_side]
+        verdict = CHANGED if is_changed else Verdict(reason)
+    return replace(judged, because=verdict.because, unverified=verdict.unverified)
