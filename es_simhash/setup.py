@@ -21,7 +21,6 @@ from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.port import Port
@@ -214,7 +213,7 @@ async def setup(
         () if wanted.tuning is None else (*wanted.tuning.reasons, *wanted.tuning.notes),
     )
     if with_fingerprint:
-        found = replace(found, outside=(await count_groups(server, index, Fields(server.prefix), [])).lost)
+        found = replace(found, outside=(await count_groups(server, index)).lost)
     if not dry_run:
         found = await _carry_out(server, index, wanted, found)
     elif with_fingerprint or not found.recorded or _may_be_taken(server.context, resolved):

@@ -151,9 +151,7 @@ def warn_of_lacking(
         settings, with_groups = connection.settings(index), ungrouped is not None
         try:
             lacking = connection.run(
-                lambda server: count_lacking(
-                    server, index, settings, connection.prefix, with_groups=with_groups, attempts=1
-                )
+                lambda server: count_lacking(server, index, settings, with_groups=with_groups, attempts=1)
             )
         except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
             return

@@ -40,7 +40,6 @@ async def count_unfilled(
     index: Index,
     scheme: Scheme,
     text_fields: Sequence[str],
-    prefix: str,
     *,
     mappings: Sequence[Mapping[str, Any]] = (),
     clauses: Sequence[Mapping[str, Any]] = (),
@@ -52,7 +51,7 @@ async def count_unfilled(
     exact where there are no more, else it is 0 if none of these needs one, or how many the query finds; of these the
     share of those drawn where *mappings* hide texts from queries.
     """
-    query = {"bool": {"filter": [unfilled_query(text_fields, prefix, mappings), *clauses]}}
+    query = {"bool": {"filter": [unfilled_query(text_fields, server.prefix, mappings), *clauses]}}
     number, gaps = await count_documents(server, index, query, patience=Patience(attempts))
     check_whole(gaps)
     if not number or not text_fields:
@@ -81,7 +80,6 @@ async def count_lacking(
     server: Port,
     index: Index,
     each: Mapping[str, IndexSettings],
-    prefix: str,
     *,
     mappings: Sequence[Mapping[str, Any]] = (),
     with_groups: bool = True,
@@ -92,12 +90,12 @@ async def count_lacking(
     *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
     *attempts*: of each count, while the server is too busy.
     """
-    fields = Fields(prefix)
+    fields = Fields(server.prefix)
     unfilled = 0
     if each:
         scheme = next(iter(each.values())).scheme
         texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = await count_unfilled(server, index, scheme, texts, prefix, mappings=mappings, attempts=attempts)
+        unfilled = await count_unfilled(server, index, scheme, texts, mappings=mappings, attempts=attempts)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0

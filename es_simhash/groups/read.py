@@ -175,7 +175,7 @@ async def read_touched(
     fields = Fields(server.prefix)
     seeds = _Seeds(fields)
     await _read(server, index, query, seeds)
-    lost = set(await lost_canonicals(server, index, fields, grouped_only=True) if may_lack else [])
+    lost = set(await lost_canonicals(server, index, grouped_only=True) if may_lack else [])
     lookups = GroupLookups(
         server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
     )
@@ -242,8 +242,9 @@ async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
-async def grouped_without_fingerprint(server: Port, index: Index, fields: Fields) -> list[Key]:
+async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
     """Return the documents that are tagged as duplicates, and have no fingerprint."""
+    fields = Fields(server.prefix)
     found: list[Key] = []
 
     def note(hits: Hits) -> None:
@@ -270,12 +271,13 @@ def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
 
 
 async def lost_canonicals(
-    server: Port, index: Index, fields: Fields, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+    server: Port, index: Index, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
 ) -> list[str]:
     """
     Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
     With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
     """
+    fields = Fields(server.prefix)
     lost: list[str] = []
     field = fields.duplicate_of
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)

@@ -192,7 +192,7 @@ async def reconcile(
             wrong = await server.compute(groups.wrong)
             writers.append(writer := _Writer(server.prefix, groups, batch, grouping))
             # Those with the ids were changed by a flow that takes these fields out by itself.
-            bare = await grouped_without_fingerprint(server, index, Fields(server.prefix)) if ids is None else []
+            bare = await grouped_without_fingerprint(server, index) if ids is None else []
             if dry_run:
                 changed = len(wrong) + len(bare)
             else:
@@ -209,7 +209,7 @@ async def reconcile(
                 break
     untagged = 0
     if since is None:
-        untagged, more = await untag_stale(server, index, resolved, server.prefix, ids=ids, dry_run=dry_run)
+        untagged, more = await untag_stale(server, index, resolved, ids=ids, dry_run=dry_run)
         failures = [*failures, *more]
     report = replace(
         report,
@@ -321,10 +321,10 @@ COMPARED = 250
 
 
 async def read_tags(
-    server: Port, index: Index, prefix: str, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
+    server: Port, index: Index, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
 ) -> dict[Key, str]:
     """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
-    field = Fields(prefix).contained_in
+    field = Fields(server.prefix).contained_in
     found: dict[Key, str] = {}
 
     def note(hits: Hits) -> None:
@@ -338,8 +338,9 @@ async def read_tags(
     return found
 
 
-async def untag(server: Port, tags: Mapping[Key, str], prefix: str) -> dict[Key, Outcome]:
+async def untag(server: Port, tags: Mapping[Key, str]) -> dict[Key, Outcome]:
     """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
+    prefix = server.prefix
 
     def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         own = found.get("_source", {}).get(prefix) or {}
@@ -351,13 +352,7 @@ async def untag(server: Port, tags: Mapping[Key, str], prefix: str) -> dict[Key,
 
 
 async def untag_stale(
-    server: Port,
-    index: Index,
-    resolved: Resolved,
-    prefix: str,
-    *,
-    ids: Collection[str] | None = None,
-    dry_run: bool = False,
+    server: Port, index: Index, resolved: Resolved, *, ids: Collection[str] | None = None, dry_run: bool = False
 ) -> tuple[int, list[Failure]]:
     """
     Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
@@ -367,7 +362,7 @@ async def untag_stale(
     """
     if all(each.passages is None for each in resolved.each.values()):
         return 0, []
-    tags = list((await read_tags(server, index, prefix, ids=None if ids is None else sorted(ids))).items())
+    tags = list((await read_tags(server, index, ids=None if ids is None else sorted(ids))).items())
     text_fields = resolved.text_fields
     removed, failures = 0, []
     for begin in range(0, len(tags), COMPARED):
@@ -377,7 +372,7 @@ async def untag_stale(
         if dry_run:
             removed += len(stale)
             continue
-        for outcome in (await untag(server, stale, prefix)).values():
+        for outcome in (await untag(server, stale)).values():
             if outcome.is_done:
                 removed += 1
             elif outcome.status not in (CONFLICT, MISSING):

@@ -87,7 +87,7 @@ class Settlement:
                 tags[key] = container.id
         if not tags:
             return
-        outcomes = await untag(server, tags, self._prefix) if self._is_updatable else {}
+        outcomes = await untag(server, tags) if self._is_updatable else {}
         for key, n in keys.items():
             outcome = outcomes.get(key)
             if not self._is_updatable or (outcome is not None and not outcome.is_done):

@@ -80,7 +80,7 @@ async def put_pipeline(
     users = tuple(resolved.each) if use_as else ()
     if not dry_run:
         for index_name, each in resolved.each.items():
-            await _map_error(server, index_name, resolved.mappings[index_name], each, prefix=server.prefix)
+            await _map_error(server, index_name, resolved.mappings[index_name], each)
         await server.put_pipeline(id=name, body=pipeline)
         if users:
             await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
@@ -150,10 +150,9 @@ async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: 
             )
 
 
-async def _map_error(
-    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str
-) -> None:
+async def _map_error(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
     """Map the field for documents without a fingerprint in an index that was made before there was one."""
+    prefix = server.prefix
     if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
         body = mapping_update(mapping, settings, prefix=prefix)
-        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))

@@ -136,7 +136,7 @@ async def _find_missing(
 async def _find_lost(server: Port, index: Index) -> tuple[list[Finding], tuple[str, ...]]:
     """Return whether documents name a canonical that is not there, and why not all were counted."""
     try:
-        groups = await count_groups(server, index, Fields(server.prefix), [])
+        groups = await count_groups(server, index)
     except IncompleteSearchError as error:
         return [], error.reasons
     if not groups.without_canonical:

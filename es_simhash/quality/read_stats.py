@@ -37,13 +37,14 @@ LARGEST = 10
 """Groups that are named, largest first."""
 
 
-async def count_groups(server: Port, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> GroupCounts:
+async def count_groups(server: Port, index: Index, clauses: Sequence[Mapping[str, Any]] = ()) -> GroupCounts:
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
     Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, each
     other one at the documents of its page, so the time grows with the number of documents. Memory: one page, and a
     number for each different size. Raises IncompleteSearchError if some documents could not be counted.
     """
+    fields = Fields(server.prefix)
     duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
     canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
     reader = BucketReader(index, duplicates, fields.group, page=PAGE, has_ranges=True)
@@ -211,7 +212,7 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
     stats = await _count_documents(server, index, fields, clauses)
     groups = GroupCounts()
     if stats.duplicates:
-        groups = await count_groups(server, index, fields, clauses)
+        groups = await count_groups(server, index, clauses)
         if options.text_field:
             groups = await _read_canonicals(server, index, fields, groups, options.text_field)
     duplicates = {"exists": {"field": fields.duplicate_of}}

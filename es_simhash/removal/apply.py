@@ -156,10 +156,10 @@ async def apply_removal(
                 await refresh(server, standing)
             if standing and (gone or restored):
                 prefix = plan.header.prefix
-                if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
-                    for record in await untag_removed(server, view, taggable, sorted(gone), prefix=prefix):
-                        yield [record]
                 own = Port(server, replace(server.context, prefix=prefix))
+                if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
+                    for record in await untag_removed(own, view, taggable, sorted(gone)):
+                        yield [record]
                 await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 

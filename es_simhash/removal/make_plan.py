@@ -132,9 +132,8 @@ async def plan_removal(
         order = await server.compute(writer.order, options.limit, found.lines)
         guards = Guards(options.max_share, options.protect)
         guards = await count_shares(server, index, names, guards, planning.removals_by_value(order))
-        lacking = await count_lacking(
-            server, index, resolved.each, server.prefix, mappings=[resolved.mappings[name] for name in resolved.each]
-        )
+        mappings = [resolved.mappings[name] for name in resolved.each]
+        lacking = await count_lacking(server, index, resolved.each, mappings=mappings)
         if await read_uuids(server, names) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         recorded = _record(grouping, comparer.bound, options)

@@ -169,13 +169,12 @@ async def _regroup_scope(
     server: Port, names: list[str], grouping: Grouping, ids: Collection[str], gone: AbstractSet[str], few: int
 ) -> Reconciled | None:
     """Make the groups of *names* right, and return what was done; ``None`` where nothing had to be looked at."""
-    fields = Fields(server.prefix)
     server = await reading_primaries(server, names)
     await refresh(server, names)
     # Another index may have a document with the id of one that was removed: its members are judged all the same.
-    lost = set(await lost_canonicals(server, names, fields, doubted=gone))
+    lost = set(await lost_canonicals(server, names, doubted=gone))
     ids = {*ids, *(lost & gone)}
-    leave = await _left_alone(server, names, sorted(lost - gone), fields)
+    leave = await _left_alone(server, names, sorted(lost - gone))
     lost -= leave
     # A group that hung together by a removed document may fall apart; nothing that is there says so.
     is_all = (bool(gone) and grouping.rule == "connected") or len(ids | lost) > few
@@ -184,19 +183,19 @@ async def _regroup_scope(
     for _ in range(ROUNDS if ids or lost or is_all else 0):
         total = await reconcile(server, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
-        if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names, fields)):
+        if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names)):
             total = replace(total, changed=changed)
             break
     else:
         total = total and replace(total, changed=changed, is_settled=False)
     if gone:
-        await _warn_of_hidden(server, names, gone, fields)
+        await _warn_of_hidden(server, names, gone)
     return total
 
 
-async def _left_alone(server: Port, names: Sequence[str], lost: Sequence[str], fields: Fields) -> frozenset[str]:
+async def _left_alone(server: Port, names: Sequence[str], lost: Sequence[str]) -> frozenset[str]:
     """Return the canonicals among *lost* whose members stay as they are, because these are elsewhere; warn of them."""
-    elsewhere = await _find_elsewhere(server, names, lost, fields)
+    elsewhere = await _find_elsewhere(server, names, lost)
     if not elsewhere and elsewhere is not None:
         return frozenset()
     indices = sorted({index for found in (elsewhere or {}).values() for index in found})
@@ -213,14 +212,13 @@ async def _left_alone(server: Port, names: Sequence[str], lost: Sequence[str], f
     return frozenset(lost if elsewhere is None else elsewhere)
 
 
-async def _find_elsewhere(
-    server: Port, names: Sequence[str], lost: Sequence[str], fields: Fields
-) -> dict[str, set[str]] | None:
+async def _find_elsewhere(server: Port, names: Sequence[str], lost: Sequence[str]) -> dict[str, set[str]] | None:
     """
     Return which of the groups *lost* have a canonical elsewhere, each with its indices.
     It must have the distance that a member records: another index may have a group of that name by chance.
     ``None`` means that it cannot be seen.
     """
+    fields = Fields(server.prefix)
     found: dict[str, set[str]] = {}
     shown = [fields.duplicate_of, fields.fingerprint, fields.distance]
     for begin in range(0, len(lost), IDS):
@@ -264,11 +262,11 @@ async def _search(server: Port, index: Any, body: Mapping[str, Any]) -> list[dic
     return None if find_gaps(answer) or len(hits) >= HITS else hits
 
 
-async def _warn_of_hidden(server: Port, names: Sequence[str], gone: AbstractSet[str], fields: Fields) -> None:
+async def _warn_of_hidden(server: Port, names: Sequence[str], gone: AbstractSet[str]) -> None:
     """Say it where documents that an alias hides are duplicates of documents that were removed."""
     hidden = await narrowed(server, names)
     try:
-        lost = await lost_canonicals(server, hidden, fields) if hidden else []
+        lost = await lost_canonicals(server, hidden) if hidden else []
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise

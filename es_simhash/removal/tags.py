@@ -105,11 +105,11 @@ async def tag_contained(
                     yield [record]
                 done += len(lines)
                 server.tell(Progress(done, len(plan), "tagging documents"))
-    found = await read_tags(server, index, server.prefix)
+    found = await read_tags(server, index)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):
         part = dict(list(wrong.items())[begin : begin + BATCH])
-        for record in await _untag(server, part, server.prefix, dry_run=dry_run):
+        for record in await _untag(server, part, dry_run=dry_run):
             yield [record]
     if not dry_run:
         await refresh(server, index)
@@ -166,25 +166,22 @@ def _kind_of(outcome: Outcome) -> DuplicateKind:
     return "conflict" if outcome.status == CONFLICT else "refused"
 
 
-async def untag_removed(
-    server: Port, index: Index, names: Sequence[str], ids: Sequence[str], *, prefix: str
-) -> list[DuplicateResult]:
+async def untag_removed(server: Port, index: Index, names: Sequence[str], ids: Sequence[str]) -> list[DuplicateResult]:
     """Remove tags that name one of the removed *ids*: what stood in these documents must be found again."""
     records: list[DuplicateResult] = []
     for begin in range(0, len(ids), BATCH):
-        part = ids[begin : begin + BATCH]
-        found = await read_tags(server, index, prefix, ids=part, names=names)
-        records += await _untag(server, found, prefix, dry_run=False)
+        found = await read_tags(server, index, ids=ids[begin : begin + BATCH], names=names)
+        records += await _untag(server, found, dry_run=False)
     return records
 
 
-async def _untag(server: Port, tags: Mapping[Key, str], prefix: str, *, dry_run: bool) -> list[DuplicateResult]:
+async def _untag(server: Port, tags: Mapping[Key, str], *, dry_run: bool) -> list[DuplicateResult]:
     """Remove *tags*, and return what was done; a document that is gone, or tagged otherwise, is left alone."""
     if dry_run:
         return [_untagged(key, tag, "would untag") for key, tag in tags.items()]
 
     records = []
-    outcomes = await untag(server, tags, prefix)
+    outcomes = await untag(server, tags)
     refuse_hindered(outcomes.values())
     for key, outcome in outcomes.items():
         if outcome.is_done:

@@ -110,15 +110,13 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
-        lacking = await count_unfilled(
-            server, index, settings.scheme, texts, server.prefix, mappings=[mapping], clauses=clauses
-        )
+        lacking = await count_unfilled(server, index, settings.scheme, texts, mappings=[mapping], clauses=clauses)
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
-        faults += await _pipeline_errors(server, index, name, mapping, server.prefix)
+        faults += await _pipeline_errors(server, index, name, mapping)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:
-        with_passages, more_faults = await _judge_passages(server, index, name, settings, server.prefix)
+        with_passages, more_faults = await _judge_passages(server, index, name, settings)
         faults += more_faults
     grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
@@ -151,22 +149,19 @@ async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]
     return await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
 
 
-async def _judge_passages(
-    server: Port, index: Index, name: str, settings: IndexSettings, prefix: str
-) -> tuple[int, list[Fault]]:
+async def _judge_passages(server: Port, index: Index, name: str, settings: IndexSettings) -> tuple[int, list[Fault]]:
     """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
-    fields = Fields(prefix)
+    fields = Fields(server.prefix)
     number, _ = await _count(server, index, name, {"exists": {"field": fields.passages}})
-    missing, _ = await _count(server, index, name, without_passages_query(prefix))
+    missing, _ = await _count(server, index, name, without_passages_query(server.prefix))
     if missing:
         return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
     return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
 
 
-async def _pipeline_errors(
-    server: Port, index: Index, name: str, mapping: Mapping[str, Any], prefix: str
-) -> list[Fault]:
+async def _pipeline_errors(server: Port, index: Index, name: str, mapping: Mapping[str, Any]) -> list[Fault]:
     """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
+    prefix = server.prefix
     field = Fields(prefix).error
     if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
         return []

@@ -94,7 +94,7 @@ async def create_index(
         check_new_name(index)
         await _try_body(server, index, body)
         return settings
-    await put_fields(server, Call("create_index", {"index": index, "body": body}), prefix=server.prefix)
+    await put_fields(server, Call("create_index", {"index": index, "body": body}))
     server.context.forget()
     try:
         await _outdo_templates(server, index, settings)
@@ -139,7 +139,7 @@ async def _outdo_templates(server: Port, index: str, settings: IndexSettings) ->
     settings = replace(settings, extra=extra or None)
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
         body = mapping_update(mapping, settings, prefix=server.prefix)
-        await change_mapping(server, index, mapping, body, prefix=server.prefix)
+        await change_mapping(server, index, mapping, body)
 
 
 async def put_mapping(
@@ -198,7 +198,7 @@ async def put_mapping(
         changed: list[str] = []
         with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
             for name, body in bodies.items():
-                await change_mapping(server, name, mappings[name], body, prefix=server.prefix)
+                await change_mapping(server, name, mappings[name], body)
                 changed.append(name)
         server.context.forget()
     return sorted(mappings)
@@ -211,12 +211,10 @@ async def _state_of_new_passages(server: Port, name: str) -> PassageState:
     return "partial" if found is None or any(found) else "complete"
 
 
-async def change_mapping(
-    server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any], *, prefix: str
-) -> None:
+async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
-        await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=prefix)
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
     except Exception as error:
         if "total fields" in error_text(error):
             new = ", ".join(_new_fields(mapping, body))
@@ -320,7 +318,7 @@ async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Ta
             continue
         body = mapping_update(resolved.mappings[name], target.settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
         except Exception as error:
             # Lookups without a marker read the mapping.
             if name in lacking or status_of(error) not in (400, 401, 403):

@@ -96,9 +96,8 @@ async def remove_fields(
     with noting(lambda: "no document was changed"):
         for name in names:
             if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
-                await change_mapping(
-                    server, name, mappings[name], {"properties": {prefix: {"properties": retired}}}, prefix=prefix
-                )
+                body = {"properties": {prefix: {"properties": retired}}}
+                await change_mapping(server, name, mappings[name], body)
                 server.context.forget()
     with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
         reading = Reading(server, index, body, page=PAGE)
@@ -109,7 +108,7 @@ async def remove_fields(
     if not clearing.failures:
         for name in recorded:
             if (settings := left[name]) is None:
-                await change_mapping(server, name, mappings[name], {"_meta": metas[name]}, prefix=prefix)
+                await change_mapping(server, name, mappings[name], {"_meta": metas[name]})
             else:
                 await write_settings(server, name, mappings[name], settings)
         server.context.forget()

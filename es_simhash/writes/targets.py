@@ -49,17 +49,17 @@ async def find_copies(server: Port, index: Index, ids: Sequence[str]) -> list[Ma
     return found
 
 
-async def put_fields(server: Port, call: Call, *, prefix: str) -> None:
+async def put_fields(server: Port, call: Call) -> None:
     """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
     try:
         await server.send(call)
     except Exception as error:
-        if not is_derived_refusal(error_text(error), prefix=prefix):
+        if not is_derived_refusal(error_text(error), prefix=server.prefix):
             raise
     else:
         return
     body = call.arguments["body"]
-    own = for_derived_source(body.get("mappings", body), prefix=prefix)
+    own = for_derived_source(body.get("mappings", body), prefix=server.prefix)
     await server.send(
         replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
     )
@@ -118,7 +118,7 @@ async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings
         refuse_other_use(name, mappings[name], server.prefix)
         body = mapping_update(mappings[name], settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}), prefix=server.prefix)
+            await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
         except Exception as error:
             error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
             raise

@@ -5,7 +5,7 @@ import pytest
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.hashing import get_scheme
 from es_simhash.mapping.meta import IndexSettings
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 
 
 def test_a_busy_server_is_asked_once_for_a_remark():
@@ -18,5 +18,5 @@ def test_a_busy_server_is_asked_once_for_a_remark():
 
     settings = {"news": IndexSettings(get_scheme("shingles"), ("body",))}
     with pytest.raises(ServerError):
-        drive(count_lacking(SCRIPTED, "news", settings, "simhash", attempts=1), refuse)
+        drive(count_lacking(scripted(), "news", settings, attempts=1), refuse)
     assert len(calls) == 1

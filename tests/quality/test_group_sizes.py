@@ -3,10 +3,9 @@
 import pytest
 
 from es_simhash import IncompleteSearchError
-from es_simhash.mapping.fields import Fields
 from es_simhash.quality.read_stats import _core, _interval, count_groups
 from es_simhash.quality.stats import Count
-from tests.transport.by_hand import SCRIPTED, ServerError, drive
+from tests.transport.by_hand import ServerError, drive, scripted
 
 DAY = 86_400_000
 
@@ -47,7 +46,7 @@ class Groups:
 
 def count(server):
     """Return the counts and the number of searches."""
-    result, calls, _ = drive(count_groups(SCRIPTED, "index", Fields(), []), server)
+    result, calls, _ = drive(count_groups(scripted(), "index"), server)
     return result, len(calls)
 
 
@@ -78,7 +77,7 @@ def test_a_missing_shard_and_a_refusal_come_out():
         count(Groups(GROUPS, silent=1))
     refused = ServerError(403, "too_many_buckets_exception")
     with pytest.raises(ServerError):
-        drive(count_groups(SCRIPTED, "index", Fields(), []), lambda _: refused)
+        drive(count_groups(scripted(), "index"), lambda _: refused)
 
 
 def test_a_few_wrong_dates_do_not_choose_the_interval():
