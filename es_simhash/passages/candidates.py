@@ -39,72 +39,57 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
     terms: list[str] = await server.compute(lookup.terms)
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
-        async with aclosing(_read_part(server, lookup, terms[begin : begin + step])) as pages:
+        hits, queries = await _begin_part(server, lookup, terms[begin : begin + step])
+        async with aclosing(_read_all(server, lookup, hits, queries)) as pages:
             async for hits in pages:
                 yield hits
     pieces: Pieces | None = await server.compute(lookup.pieces)
     if pieces is not None:
         lookup.is_by_text = True
-        async with aclosing(_read_by_text(server, lookup, pieces, terms)) as pages:
+        hits, queries = await _begin_by_text(server, lookup, pieces, terms)
+        async with aclosing(_read_all(server, lookup, hits, queries)) as pages:
             async for hits in pages:
                 yield hits
 
 
-async def _read_part(server: Port, lookup: Lookup, terms: Sequence[str]) -> Pages:
+async def _begin_part(server: Port, lookup: Lookup, terms: Sequence[str]) -> tuple[Hits, list[Query]]:
+    """Return candidates with one of *terms*, and the queries of those that are to be read page by page."""
     most = lookup.options.sizes.common
-    query = _terms_query(lookup, terms)
+    query = _terms_query(server, lookup, terms)
     number, hits = await _read_first(server, lookup, query)
+    if number is None or 0 < number <= most:
+        return hits, [query]
     if number == 0:
-        yield hits
-        return
-    rare, common = await _split(server, lookup, terms) if number is not None and number > most else ([], [])
-    if common and rare:
-        async with aclosing(_read_all(server, lookup, _terms_query(lookup, rare))) as pages:
-            async for hits in pages:
-                yield hits
-    if common:
-        query = _terms_query(lookup, common, without=rare)
-    if common and not lookup.is_stream:
+        return hits, []
+    rare, common = await _split(server, lookup, terms)
+    if not common:
+        return hits, [query]
+    queries = [_terms_query(server, lookup, rare)] if rare else []
+    query = _terms_query(server, lookup, common, without=rare)
+    if not lookup.is_stream:
         number, gaps = await count_documents(server, lookup.index, query, routing=lookup.options.routing)
         lookup.note(gaps)
         if number > most:
             lookup.note([CommonPassages(number, len(common))])
-            return
-    async with aclosing(_read_all(server, lookup, query)) as pages:
-        async for hits in pages:
-            yield hits
+            return hits, queries
+    return hits, [*queries, query]
 
 
-async def _read_by_text(server: Port, lookup: Lookup, pieces: Pieces, terms: Sequence[str]) -> Pages:
-    """Read the documents that have *pieces* and none of *terms*, which were read or counted."""
-    prefix = lookup.context.prefix
+async def _begin_by_text(
+    server: Port, lookup: Lookup, pieces: Pieces, terms: Sequence[str]
+) -> tuple[Hits, list[Query]]:
+    """Do the same for the documents that have *pieces* and none of *terms*, which were read or counted."""
+    prefix = server.prefix
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
     number, hits = await _read_first(server, lookup, query)
-    if number == 0:
-        yield hits
-    elif not lookup.is_stream and number is not None and number > lookup.options.sizes.common:
+    if not lookup.is_stream and number is not None and number > lookup.options.sizes.common:
         lookup.note([CommonPassages(number)])
-    else:
-        async with aclosing(_read_all(server, lookup, query)) as pages:
-            async for hits in pages:
-                yield hits
+        return hits, []
+    return hits, [] if number == 0 else [query]
 
 
 async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
     """Return how many candidates are to be read page by page, if that is known: 0 if the hits beside it are all."""
-    answer = await _first_page(server, lookup, query)
-    if answer is None:
-        return None, []
-    gaps, hits = find_gaps(answer), answer["hits"]["hits"]
-    number: int = answer["hits"]["total"]["value"]
-    if not gaps and number > len(hits):
-        return number, []
-    lookup.note(gaps)
-    return 0, hits
-
-
-async def _first_page(server: Port, lookup: Lookup, query: Query) -> Mapping[str, Any] | None:
-    """Return the answer to the first search; ``None`` if its page is larger than the index allows."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
     async def send(call: Call) -> Answer:
@@ -113,39 +98,48 @@ async def _first_page(server: Port, lookup: Lookup, query: Query) -> Mapping[str
     routing = lookup.options.routing
     try:
         answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
+        gaps = find_gaps(answer)
     except Exception as error:
         if not is_beyond(error, "hits"):
             raise
-        return None
-    return None if is_beyond(find_gaps(answer), "hits") else answer
+        return None, []
+    if is_beyond(gaps, "hits"):  # by one of several indices
+        return None, []
+    number: int = answer["hits"]["total"]["value"]
+    if not gaps and number > len(answer["hits"]["hits"]):
+        return number, []
+    lookup.note(gaps)
+    return 0, answer["hits"]["hits"]
 
 
-async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:
-    """Read all pages; nothing is compared before the settings were confirmed since the view was opened."""
-    body = text_body({"query": query}, lookup.fields)
-    for wanted in (body, {**body, "_source": True}):
-        confirm_once = confirming(server, lookup.index, lookup.settings)
-        sizes, routing = lookup.options.sizes, lookup.options.routing
-        reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
-        try:
-            async with aclosing(reading.pages()) as pages:
-                async for hits in pages:
-                    await confirm_once()
-                    yield hits
-            await confirm_once()
-            is_refused = is_source_refused(reading.gaps)
-        except Exception as error:
-            if wanted is not body or not is_source_refused(error):
-                raise
-            is_refused = True
-        if not is_refused:
-            break
-    lookup.note(reading.gaps)
+async def _read_all(server: Port, lookup: Lookup, first: Hits, queries: Sequence[Query]) -> Pages:
+    """Yield *first*, and all pages of *queries*; none is given on before the settings were confirmed in its view."""
+    yield first
+    sizes, routing = lookup.options.sizes, lookup.options.routing
+    for query in queries:
+        body = text_body({"query": query}, lookup.fields)
+        for wanted in (body, {**body, "_source": True}):
+            confirm_once = confirming(server, lookup.index, lookup.settings)
+            reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
+            try:
+                async with aclosing(reading.pages()) as pages:
+                    async for hits in pages:
+                        await confirm_once()
+                        yield hits
+                await confirm_once()
+                is_refused = is_source_refused(reading.gaps)
+            except Exception as error:
+                if wanted is not body or not is_source_refused(error):
+                    raise
+                is_refused = True
+            if not is_refused:
+                break
+        lookup.note(reading.gaps)
 
 
 async def _split(server: Port, lookup: Lookup, terms: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the rare and the common ones of *terms*; where shards do not answer, what others say decides."""
-    sizes, prefix = lookup.options.sizes, lookup.context.prefix
+    sizes, prefix = lookup.options.sizes, server.prefix
     rare: list[str] = []
     common: list[str] = []
     for begin in range(0, len(terms), sizes.counted):
@@ -162,10 +156,9 @@ async def _split(server: Port, lookup: Lookup, terms: Sequence[str]) -> tuple[li
     return rare, common
 
 
-def _terms_query(lookup: Lookup, terms: Sequence[str], *, without: Sequence[str] = ()) -> Query:
-    prefix = lookup.context.prefix
-    excluded = terms_query(without, prefix=prefix) if without else None
-    return _query(lookup, terms_query(terms, prefix=prefix), excluded)
+def _terms_query(server: Port, lookup: Lookup, terms: Sequence[str], *, without: Sequence[str] = ()) -> Query:
+    excluded = terms_query(without, prefix=server.prefix) if without else None
+    return _query(lookup, terms_query(terms, prefix=server.prefix), excluded)
 
 
 def _query(lookup: Lookup, wanted: Query, without: Query | None) -> Query:

@@ -6,7 +6,7 @@ Lookups of passages, of a text, a document or many texts, or as a stream: the or
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ async def find(server: Port, index: Index, text: str, options: PassageOptions) -
     are more.
     """
     _check_text(text)
-    return await _look_up(server, index, options, lambda lookup: _with_text(server, lookup, text))
+    return await _look_up(server, index, options, text)
 
 
 async def find_of(server: Port, index: Index, id: str, options: PassageOptions) -> Overlaps:
@@ -44,8 +44,7 @@ async def find_of(server: Port, index: Index, id: str, options: PassageOptions) 
     different texts, InvalidInputError is raised.
     """
     check_id(id)
-    everywhere = replace(options, routing=None)
-    return await _look_up(server, index, everywhere, lambda each: _with_document(server, each, id, options.routing))
+    return await _look_up(server, index, options, id=id)
 
 
 async def find_many(
@@ -88,13 +87,20 @@ async def stream(
 
 
 async def _look_up(
-    server: Port, index: Index, options: PassageOptions, work: Callable[[Lookup], Awaitable[Overlaps]]
+    server: Port, index: Index, options: PassageOptions, text: str = "", *, id: str | None = None
 ) -> Overlaps:
+    """Return what is found of *text*, or of the document *id*, which a routing names, and restricts nothing."""
     check_index(index)
+    everywhere = options if id is None else replace(options, routing=None)
     attempts = Attempts(server, index)
     while True:
         with attempts:
-            return await work(await _prepare(server, index, await attempts.settings(), options))
+            lookup = await _prepare(server, index, await attempts.settings(), everywhere)
+            lookup.text = text if id is None else await _read_document(server, lookup, id, options.routing)
+            async with aclosing(read_candidates(server, lookup)) as pages:
+                async for hits in pages:
+                    await server.compute(lookup.compare, hits)
+            return lookup.result()
 
 
 async def _prepare(
@@ -107,14 +113,14 @@ async def _prepare(
             "on the cluster that holds the index, as a user who may read mappings"
         )
     refuse_without_passages(each, "passages cannot be compared")
-    lookup = Lookup(server.context, index, settings, each, options, is_stream=is_stream)
+    lookup = Lookup(index, settings, each, options, is_stream=is_stream)
     await _check_filled(server, lookup)
     return lookup
 
 
 async def _check_filled(server: Port, lookup: Lookup) -> None:
     """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
-    context, index = lookup.context, lookup.index
+    context, index = server.context, lookup.index
     lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
     if not lookup.gaps and not context.is_filled(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
@@ -127,15 +133,8 @@ async def _check_filled(server: Port, lookup: Lookup) -> None:
         lookup.result()
 
 
-async def _with_text(server: Port, lookup: Lookup, text: str) -> Overlaps:
-    lookup.text = text
-    async with aclosing(read_candidates(server, lookup)) as pages:
-        async for hits in pages:
-            await server.compute(lookup.compare, hits)
-    return lookup.result()
-
-
-async def _with_document(server: Port, lookup: Lookup, id: str, routing: str | None) -> Overlaps:
+async def _read_document(server: Port, lookup: Lookup, id: str, routing: str | None) -> str:
+    """Return the text of the document *id*, and leave it out of what is found."""
     body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
     answer = await search_texts(server, lookup.index, body, lookup.fields)
     # A copy of the document that was not read may have another text.
@@ -154,7 +153,7 @@ async def _with_document(server: Port, lookup: Lookup, id: str, routing: str | N
             f"document {shorten(id)} has several texts in {shorten(lookup.index)}: name one index, or the routing"
         )
     lookup.leave_out(map(document_key, hits))
-    return await _with_text(server, lookup, texts.pop())
+    return texts.pop()
 
 
 def _check_text(text: str) -> None:

@@ -11,7 +11,6 @@ from es_simhash.arguments import Count, check_choice, check_name, check_names, c
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
@@ -155,7 +154,6 @@ class Lookup:
     document as soon as it is found, however many there are.
     """
 
-    context: Context
     index: Index
     settings: IndexSettings
     each: Mapping[str, IndexSettings]

@@ -96,8 +96,8 @@ async def remove_fields(
     with noting(lambda: "no document was changed"):
         for name in names:
             if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
-                body = {"properties": {prefix: {"properties": retired}}}
-                await change_mapping(server, name, mappings[name], body)
+                marker = {"properties": {prefix: {"properties": retired}}}
+                await change_mapping(server, name, mappings[name], marker)
                 server.context.forget()
     with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
         reading = Reading(server, index, body, page=PAGE)
