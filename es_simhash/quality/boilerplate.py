@@ -28,13 +28,14 @@ from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.mask import FEWEST_LETTERS, Grams, MaskPassage, count_worth, mask_json, runs_of
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.winnowing import gram_hashes, normalise_with_positions
-from es_simhash.mapping.fields import text_or_none
+from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.user_fields import countable_field, find_field_faults
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
-from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option, sample_texts
+from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
@@ -357,8 +358,15 @@ async def read_boilerplate(server: Port, index: Index, options: BoilerplateOptio
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     sources = [source_field] if source_field else []
-    hits, gaps, _ = await sample_texts(
-        server, index, options.sample, fields, resolved.mappings.values(), docvalue_fields=sources, seed=options.seed
+    hits, gaps, _ = await sample_documents(
+        server,
+        index,
+        options.sample,
+        query={"bool": {"filter": exist_clauses(fields, resolved.mappings.values())}},
+        text_fields=fields,
+        docvalue_fields=sources,
+        seed=options.seed,
+        with_text=True,
     )
 
     def judge() -> Boilerplate:
@@ -380,10 +388,18 @@ _READ = 200
 _FEWEST, _LEAST_SHARE, _SHOWN = 5, 0.5, 200
 
 
-async def find_hot_templates(
-    server: Port, index: Index, settings: IndexSettings, fields: Sequence[str], findings: Sequence[Finding]
+async def find_shared_templates(
+    server: Port,
+    index: Index,
+    settings: IndexSettings,
+    fields: Sequence[str],
+    findings: Sequence[Finding],
+    largest: tuple[str, int] | None = None,
 ) -> list[Finding]:
-    """Return for each of *findings* about hot block terms the passage that their documents share, if there is one."""
+    """
+    Return the passages that the documents share of which *findings* say that a block term is hot, and that members of
+    the *largest* group share although their contents differ.
+    """
     found: list[Finding] = []
     shown: set[Any] = set()
     for each in findings:
@@ -395,23 +411,12 @@ async def find_hot_templates(
         # The documents of one template are in a hot term of each block.
         found += [finding for finding in answer if finding.values["text"] not in shown]
         shown |= {finding.values["text"] for finding in answer}
+    if largest is not None and largest[1] >= _SMALLEST_GROUP:
+        group, documents = largest
+        values = {"index": index_key(index), "group": group, "documents": documents}
+        in_group = {Fields(server.prefix).group: group}
+        found += await _examine(server, index, settings, fields, in_group, "group_template", "warning", values)
     return found
-
-
-async def find_group_template(
-    server: Port,
-    index: Index,
-    settings: IndexSettings,
-    fields: Sequence[str],
-    group_field: str,
-    largest: tuple[str, int] | None,
-) -> list[Finding]:
-    """Return the passage that members of the *largest* group share although their contents differ, if any."""
-    if largest is None or largest[1] < _SMALLEST_GROUP:
-        return []
-    group, documents = largest
-    values: Values = {"index": index_key(index), "group": group, "documents": documents}
-    return await _examine(server, index, settings, fields, {group_field: group}, "group_template", "warning", values)
 
 
 async def _examine(
@@ -427,7 +432,7 @@ async def _examine(
     """Return a finding about the longest passage that half of the documents with *term* share, if there is one."""
     if not fields:
         return []
-    hits, _ = await sample_documents(server, index, _READ, query={"term": dict(term)}, text_fields=fields)
+    hits, _, _ = await sample_documents(server, index, _READ, query={"term": dict(term)}, text_fields=fields)
 
     def judge() -> list[Finding]:
         texts = [text for hit in hits if (text := text_or_none(hit, fields)) is not None]

@@ -14,7 +14,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings
-from es_simhash.quality.boilerplate import find_group_template, find_hot_templates
+from es_simhash.quality.boilerplate import find_shared_templates
 from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.sampling import SampleOptions, sample_documents
@@ -63,7 +63,7 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
     findings += await _find_missing(server, index, settings, documents - fingerprinted, fields)
     counted = await _count_blocks(server, index, fingerprinted)
     findings += counted[0]
-    findings += await _examine_templates(server, index, settings, fields, counted)
+    findings += await find_shared_templates(server, index, settings, fields, counted[0], counted[2])
     lost = await _find_lost(server, index)
     findings += lost[0]
     forecast = await _forecast(server, index)
@@ -84,22 +84,14 @@ async def find_templates(server: Port, index: Index) -> list[Finding]:
     settings = await read_present_settings(server, index)
     documents, _ = await count_documents(server, index, {"exists": {"field": Fields(server.prefix).fingerprint}})
     counted = await _count_blocks(server, index, documents)
-    return await _examine_templates(server, index, settings, settings.text_fields, counted)
-
-
-async def _examine_templates(
-    server: Port, index: Index, settings: IndexSettings, fields: Sequence[str], counted: Counted
-) -> list[Finding]:
-    hot = await find_hot_templates(server, index, settings, fields, counted[0])
-    group = Fields(server.prefix).group
-    return [*hot, *await find_group_template(server, index, settings, fields, group, counted[2])]
+    return await find_shared_templates(server, index, settings, settings.text_fields, counted[0], counted[2])
 
 
 async def _examine(
     server: Port, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
 ) -> tuple[Hits, list[Gap], list[Finding]]:
     ours = Fields(server.prefix)
-    hits, gaps = await sample_documents(
+    hits, gaps, _ = await sample_documents(
         server,
         index,
         options.sample,
@@ -124,7 +116,7 @@ async def _find_missing(
     # Those with a text before those without: only these can have been forgotten.
     for texts in (fields, ()) if fields else ((),):
         query = unfilled_query(texts, server.prefix)
-        hits, _ = await sample_documents(server, index, _MISSING, query=query, text_fields=fields)
+        hits, _, _ = await sample_documents(server, index, _MISSING, query=query, text_fields=fields)
         if hits:
             drawn_from, _ = await count_documents(server, index, query)
             break

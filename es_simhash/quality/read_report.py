@@ -268,7 +268,7 @@ async def _sample_presets(
     if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
         return ()
     query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(server.prefix).fingerprint}}]}}
-    hits, gaps = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
+    hits, gaps, _ = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
     check_whole(gaps)
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     if not sampled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -17,7 +17,6 @@ from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS, RealPairs
@@ -87,67 +86,14 @@ async def sample_documents(
     source: Sequence[str] = (),
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
-) -> tuple[Hits, list[Gap]]:
-    """
-    Return a random sample of up to *size* documents that match *query*, and why some could not be sampled.
-    The same seed returns the same documents while the index does not change. Fewer documents are returned if fewer
-    match, or if the ``max_result_window`` of the index is smaller than *size*.
-    """
-    hits, gaps, _ = await _draw_hits(
-        server,
-        index,
-        size,
-        lambda _: True,
-        query,
-        text_fields,
-        source=source,
-        docvalue_fields=docvalue_fields,
-        seed=seed,
-    )
-    return hits, gaps
-
-
-async def sample_texts(
-    server: Port,
-    index: Index,
-    size: int,
-    text_fields: Sequence[str],
-    mappings: Iterable[Mapping[str, Any]],
-    *,
-    docvalue_fields: Sequence[str] = (),
-    seed: int = 0,
-) -> tuple[Hits, list[Gap], float]:
-    """
-    Return :func:`sample_documents` of those with a text, and the share of the documents drawn that have one.
-    Documents are drawn until there are *size* texts: no query knows an empty text, or the texts that *mappings* hide.
-    """
-    query = {"bool": {"filter": exist_clauses(text_fields, mappings)}}
-    hits, gaps, drawn = await _draw_hits(
-        server,
-        index,
-        size,
-        lambda hit: bool(text_or_none(hit, text_fields)),
-        query,
-        text_fields,
-        docvalue_fields=docvalue_fields,
-        seed=seed,
-    )
-    return hits, gaps, len(hits) / drawn if drawn else 0.0
-
-
-async def _draw_hits(
-    server: Port,
-    index: Index,
-    size: int,
-    is_wanted: Callable[[Mapping[str, Any]], bool],
-    query: Mapping[str, Any],
-    text_fields: Sequence[str],
-    *,
-    source: Sequence[str] = (),
-    docvalue_fields: Sequence[str] = (),
-    seed: int,
+    with_text: bool = False,
 ) -> tuple[Hits, list[Gap], int]:
-    """Return up to *size* random hits that are wanted, what stood in the way, and how many were drawn for them."""
+    """
+    Return up to *size* random documents that match *query*, why some could not be drawn, and how many were drawn.
+    The same seed returns the same documents while the index does not change. Fewer are returned if fewer match, or if
+    the ``max_result_window`` of the index is smaller. *with_text*: documents are drawn until so many have a text: no
+    query knows an empty text, or the texts that a mapping hides.
+    """
     drawn = 0
     hits: list[Mapping[str, Any]] = []
     gaps: dict[Gap, None] = {}
@@ -179,7 +125,7 @@ async def _draw_hits(
         found = answer["hits"]["hits"]
         for hit in found:
             drawn += 1
-            hits += [hit] if is_wanted(hit) else []
+            hits += [hit] if not with_text or text_or_none(hit, text_fields) else []
             if len(hits) == size:
                 break
         if len(found) < wanted:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from operator import attrgetter
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.quality.edits import EDITS, NOISE, REVISIONS, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
-from es_simhash.quality.sampling import SampleOptions, read_real_pairs, sample_option, sample_texts
+from es_simhash.quality.sampling import SampleOptions, read_real_pairs, sample_documents, sample_option
 from es_simhash.tables.notebook import Html, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
@@ -405,44 +405,42 @@ async def tune(server: Port, index: Index, options: TuneOptions) -> Tuning:
     fields = options.named_fields(index, settings)
     every = dict.fromkeys([*([settings.scheme] if settings else []), *compared])
     chosen = [each for each in every if each.name != "weighted"]  # that one takes features, not text
-    drawn = await _draw(server, index, options, fields, mappings.values())
+    sampled, documents, drawn_reasons, notes = await _draw(server, index, options, fields, mappings.values())
     known = await index_stats(server, index) if settings else None
     # Without our fields, as if it had random ones.
-    stats = known or IndexStats(max(1, drawn.documents))
-    stats = replace(stats, documents=max(drawn.documents, stats.documents))
-    reasons, notes = dict.fromkeys(drawn.reasons), list(drawn.notes)
+    stats = known or IndexStats(max(1, documents))
+    stats = replace(stats, documents=max(documents, stats.documents))
+    reasons = dict.fromkeys(drawn_reasons)
     pairs_of: tuple[Scheme, RealPairs] | None = None
     if settings is not None and settings.scheme in chosen and fields == settings.text_fields:
         farthest = max(DISTANCES)
         real, missing = await read_real_pairs(
-            server, index, drawn.sampled, settings=settings, max_distance=farthest, seed=options.seed
+            server, index, sampled, settings=settings, max_distance=farthest, seed=options.seed
         )
         pairs_of = settings.scheme, real
         reasons |= dict.fromkeys(missing)
-        if len(drawn.sampled) > real.looked_up:
+        if len(sampled) > real.looked_up:
             near = f"the documents near {real.looked_up} of the sample"
             notes.append(f"the precision of {settings.scheme} is that of {near}")
     server.tell(Progress(0, len(chosen), "measuring schemes"))
-    found: Tuning = await server.compute(_measure, name, drawn, chosen, stats, notes, options.seed, pairs_of)
+    texts = [text for _, text in sampled]
+    found: Tuning = await server.compute(_measure, texts, documents, chosen, stats, notes, options.seed, pairs_of)
     server.tell(Progress(len(chosen), len(chosen), "measuring schemes"))
-    return replace(found, reasons=tuple(reasons))
-
-
-class _Drawn(NamedTuple):
-    """Documents with text drawn from an index (key and text), and how many *documents* with text it has."""
-
-    sampled: Sequence[tuple[Key, str]]
-    documents: int
-    reasons: Sequence[str]
-    notes: Sequence[str]
+    return replace(found, index=name, reasons=tuple(reasons))
 
 
 async def _draw(
     server: Port, index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
-) -> _Drawn:
-    """Draw documents with text, or raise InvalidInputError if there is none."""
+) -> tuple[list[tuple[Key, str]], int, Sequence[str], list[str]]:
+    """
+    Return documents with text (key and text), how many the index has, why not all could be drawn or counted, and notes;
+    raise InvalidInputError if there is none.
+    """
     sample = options.sample
-    hits, gaps, share = await sample_texts(server, index, sample, fields, mappings, seed=options.seed)
+    query = {"bool": {"filter": exist_clauses(fields, mappings)}}
+    hits, gaps, drawn = await sample_documents(
+        server, index, sample, query=query, text_fields=fields, seed=options.seed, with_text=True
+    )
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
     server.tell(Progress(len(sampled), sample, "sampling texts"))
     if not sampled:
@@ -450,27 +448,25 @@ async def _draw(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
-    query = {"bool": {"filter": exist_clauses(fields, mappings)}}
     documents, uncounted = await count_documents(server, index, query)
-    documents = round(documents * share)
+    documents = round(documents * len(hits) / drawn)
     reasons, number = sentences([*gaps, *uncounted]), len(sampled)
     notes = []
     if number < sample and not reasons:
         notes.append(f"only {number:,} of {sample:,} texts were sampled: no other document that was drawn has a text")
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
-    return _Drawn(sampled, max(documents, number), reasons, notes)
+    return sampled, max(documents, number), reasons, notes
 
 
 def _measure(
-    index: str,
-    drawn: _Drawn,
+    texts: Sequence[str],
+    documents: int,
     schemes: Sequence[Scheme],
     stats: IndexStats,
     notes: Sequence[str],
     seed: int,
     pairs_of: tuple[Scheme, RealPairs] | None,
 ) -> Tuning:
-    documents, texts = drawn.documents, [text for _, text in drawn.sampled]
     edited = inject(texts, seed=seed)
     noisy = inject(texts, seed=seed, edits=NOISE)
     all_notes = list(notes)
@@ -497,7 +493,7 @@ def _measure(
         cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
         presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
     return Tuning(
-        index,
+        "",
         documents,
         len(texts),
         dict(Counter(edited.kinds)),

@@ -163,7 +163,9 @@ def test_index_without_text_field():
 
 
 def draw(size, server):
-    hits, reasons = drive(sample_documents(SCRIPTED, "i", size, query={"match_all": {}}, text_fields=["t"]), server)[0]
+    hits, reasons, _ = drive(sample_documents(SCRIPTED, "i", size, query={"match_all": {}}, text_fields=["t"]), server)[
+        0
+    ]
     return [hit["_id"] for hit in hits], reasons
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash import IndexSettings, SchemeError, get_scheme
 from es_simhash.hashing import preprocess
-from es_simhash.quality.boilerplate import find_hot_templates
+from es_simhash.quality.boilerplate import find_shared_templates
 from es_simhash.quality.health import Finding
 from tests.servers.command_line import failed
 from tests.servers.support import ONE_SHARD, WORDS
@@ -94,7 +94,7 @@ def test_the_template_behind_a_hot_term(filled, sync_simhash):
     """Documents that share a term are read, and the passage that they share is named."""
     hot = Finding("warning", "hot", {"field": "from.keyword", "term": "a"})
     settings = IndexSettings(get_scheme("shingles"), ("body",))
-    [found] = sync_simhash._run(find_hot_templates(sync_simhash._server(), filled, settings, ["body"], [hot, hot]))
+    [found] = sync_simhash._run(find_shared_templates(sync_simhash._server(), filled, settings, ["body"], [hot, hot]))
     assert (found.severity, found.kind, found.values["part"]) == ("warning", "hot_template", 12)
     assert found.values["text"].startswith("The information in this message is confidential")
     assert f"es-simhash boilerplate {filled} --out mask.json" in found.advice
