@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, LeaseError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.reconcile import Reconciled, reconcile
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import Shard, reading_primaries
@@ -21,14 +20,8 @@ from es_simhash.transport.protocol import Index, check_index, index_key, local_n
 from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places
 from es_simhash.upkeep.follow_lease import Lease, LeaseLostError
-from es_simhash.upkeep.follow_options import (
-    FollowOptions,
-    FollowReport,
-    FollowState,
-    Tally,
-    find_outage,
-)
-from es_simhash.upkeep.pausing import Paused, Pausing
+from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
+from es_simhash.upkeep.pausing import Pausing, report, stream_reports
 from es_simhash.upkeep.put_fields import Target
 
 _SHARE_OF_LEASE = 1 / 3
@@ -48,40 +41,39 @@ async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGen
         )
     if options.state_index in local_names(index):
         raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
-    follower = _Follower(server.context, index, options)
-    try:
-        async with aclosing(follower.run(server)) as parts:
-            async for part in parts:
-                yield part
-    finally:
-        await follower.close(server)
+    async with aclosing(stream_reports(_Follower(server.prefix, index, options).run(server))) as reports:
+        async for each in reports:
+            yield [each]
 
 
 class _Follower:
-    def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
-        self._context = context
+    def __init__(self, prefix: str, index: Index, options: FollowOptions) -> None:
         self._index = index
         self._options = options
-        self._lease = Lease(options.state_index, index, context.prefix, options.lease_seconds)
-        self._indices = FollowedIndices(context, index, options)
+        self._lease = Lease(options.state_index, index, prefix, options.lease_seconds)
+        self._indices = FollowedIndices(index, options)
         self._places = Places()
         self._tally = Tally()
-        self._regroup = Regroup(context, index, options, self._lease, self._tally)
-        self._changes = Changes(context.prefix, self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
+        self._regroup = Regroup(index, options, self._lease, self._tally)
+        self._changes = Changes(self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
         self._verified_at: float | None = None
         self._clock = self._caught_up_at = 0.0
         self._has_begun = self._is_done = False
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
 
-    async def run(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def run(self, server: Port) -> None:
+        try:
+            await self._follow(server)
+        finally:
+            await self._close(server)
+
+    async def _follow(self, server: Port) -> None:
         self._clock = self._caught_up_at = await server.compute(time.monotonic)
         patience = Patience()
         while not self._is_done:
             try:
-                async with aclosing(self._step(server)) as parts:
-                    async for part in parts:
-                        yield part
+                await self._step(server)
             except LeaseLostError:
                 self._refuse_to_wait()
             except Exception as error:
@@ -92,14 +84,14 @@ class _Follower:
                 self._tally.problem = str(error)
                 self._indices.distrust()
                 self._clock = await server.compute(time.monotonic)
-                yield [self._report("retrying")]
+                await self._report("retrying")
                 await patience.wait(server)
             else:
                 patience.renew()
         self._clock = await server.compute(time.monotonic)
-        yield [self._report("done")]
+        await self._report("done")
 
-    async def close(self, server: Port) -> None:
+    async def _close(self, server: Port) -> None:
         """Record the position, and give the lease back; if that fails, the lease ends by itself."""
         try:
             self._note_position()
@@ -109,25 +101,21 @@ class _Follower:
         finally:
             await self._indices.close(server)
 
-    async def _step(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _step(self, server: Port) -> None:
         """Take the lease, or do a round of work; note when everything is done."""
         if not self._has_begun:
             # What only the user can change is said before the lease is waited for.
             await self._indices.check(server)
             self._has_begun = True
         if not self._lease.is_held:
-            async with aclosing(self._stand_by(server)) as parts:
-                async for part in parts:
-                    yield part
+            await self._stand_by(server)
             return
-        async with aclosing(self._round(server)) as parts:
-            async for part in parts:
-                yield part
+        await self._round(server)
         self._clock = await server.compute(time.monotonic)
         if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
             self._is_done = True
         elif not self._options.once:
-            yield [self._report("waiting")]
+            await self._report("waiting")
             await server.sleep(min(self._pause, self._regroup.seconds_left(self._clock)))
 
     @property
@@ -135,7 +123,7 @@ class _Follower:
         """How long to wait where nothing is to be done; the holder of a lease must show in time that it lives."""
         return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
 
-    async def _stand_by(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _stand_by(self, server: Port) -> None:
         if await self._lease.take(server):
             self._places.load(self._lease.position.get("places"))
             self._regroup.load(self._lease.position.get("groups", {}))
@@ -143,7 +131,7 @@ class _Follower:
         self._refuse_to_wait()
         self._tally.problem = f"{self._lease.holder} follows {index_key(self._index)}"
         self._clock = await server.compute(time.monotonic)
-        yield [self._report("standby")]
+        await self._report("standby")
         await server.sleep(self._pause)
 
     def _refuse_to_wait(self) -> None:
@@ -154,24 +142,20 @@ class _Follower:
                 kind="held",
             )
 
-    async def _round(self, server: Port) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def _round(self, server: Port) -> None:
         """Read what changed up to now, then decide groups, then read a share again."""
         begun = await server.compute(time.monotonic)
         await self._look(server, begun)
         behind = self._places.behind
         if behind:
-            yield [self._report("reading")]
-            async with aclosing(_read(server, sorted({each.shard.index for each in behind}), self, behind)) as parts:
-                async for part in parts:
-                    yield part
+            await self._report("reading")
+            await self._read(server, behind)
         await self._verify(server, begun)
         clock = await server.compute(time.monotonic)
         is_quiet = not behind or (self._options.once and self._has_reached_goal())
         if self._regroup.is_due(clock, is_quiet=is_quiet):
-            yield [self._report("grouping")]
-            async with aclosing(self._regroup.carry_out(server, lambda: self._report("grouping"))) as parts:
-                async for part in parts:
-                    yield part
+            await self._report("grouping")
+            await self._regroup.carry_out(server, lambda: self._report("grouping"))
         if not self._regroup.is_pending:
             self._caught_up_at = begun
         self._note_position()
@@ -188,15 +172,18 @@ class _Follower:
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
-    async def read_place(self, server: Port, place: Place) -> AsyncGenerator[Sequence[FollowReport], None]:
-        last = place.position.checkpoint
-        while place.is_behind:
-            page_last = await self._repair(server, place, place.read + 1, last, is_change=True)
-            place.advance(page_last)
-            self._note_position()
-            await self._lease.renew_if_due(server)
-            self._clock = await server.compute(time.monotonic)
-            yield [self._report("reading")]
+    async def _read(self, server: Port, behind: Sequence[Place]) -> None:
+        names = sorted({each.shard.index for each in behind})
+        server = await reading_primaries(server, names)
+        await refresh(server, names)
+        for place in behind:
+            last = place.position.checkpoint
+            while place.is_behind:
+                place.advance(await self._repair(server, place, place.read + 1, last, is_change=True))
+                self._note_position()
+                await self._lease.renew_if_due(server)
+                self._clock = await server.compute(time.monotonic)
+                await self._report("reading")
 
     async def _repair(self, server: Port, place: Place, first: int, last: int, *, is_change: bool) -> int:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
@@ -236,24 +223,12 @@ class _Follower:
     def _note_position(self) -> None:
         self._lease.position = {"places": self._places.to_dict(), "groups": self._regroup.to_dict()}
 
-    def _report(self, state: FollowState) -> FollowReport:
-        return self._tally.report(
-            state,
-            lag_operations=self._places.lag,
-            lag_seconds=self._clock - self._caught_up_at,
-            has_lease=self._lease.is_held,
+    async def _report(self, state: FollowState) -> None:
+        seconds = self._clock - self._caught_up_at
+        has_lease = self._lease.is_held
+        await report(
+            self._tally.report(state, lag_operations=self._places.lag, lag_seconds=seconds, has_lease=has_lease)
         )
-
-
-async def _read(
-    server: Port, names: Index, follower: _Follower, behind: Sequence[Place]
-) -> AsyncGenerator[Sequence[FollowReport], None]:
-    server = await reading_primaries(server, names)
-    await refresh(server, names)
-    for place in behind:
-        async with aclosing(follower.read_place(server, place)) as parts:
-            async for part in parts:
-                yield part
 
 
 # So many changed documents are judged at once; it takes some seconds.
@@ -277,8 +252,7 @@ class Regroup:
     which touched groups do not show.
     """
 
-    def __init__(self, context: Context, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
-        self._context = context
+    def __init__(self, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
         self._index = index
         self._options = options
         self._lease = lease
@@ -339,11 +313,9 @@ class Regroup:
             self._is_all = True
         return self.is_pending
 
-    async def carry_out(
-        self, server: Port, report: Callable[[], FollowReport]
-    ) -> AsyncGenerator[Sequence[FollowReport], None]:
+    async def carry_out(self, server: Port, tell: Callable[[], Awaitable[None]]) -> None:
         """
-        Decide the groups of the documents noted, or all groups; emit a *report* before each request.
+        Decide the groups of the documents noted, or all groups; *tell* of it before each request.
         Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
         """
         begun = await server.compute(time.monotonic)
@@ -353,22 +325,21 @@ class Regroup:
         is_all, ids = self._is_all, list(islice(self._ids, FEW))
         if is_all:
             await self._lease.renew(server, seconds=LONG_SECONDS)
-        # The lease is renewed between the requests, and after each report the caller may stop.
-        pausing = Pausing(server, lambda: self._lease.renew_if_due(server))
-        work = reconcile(
-            pausing,
-            self._index,
-            GroupingRequest(),
-            ids=None if is_all else ids,
-            may_lack=self._may_lack,
-            if_grouped=True,
-            resources=Resources(memory_bytes=self._options.memory_bytes),
-        )
+
+        async def pause() -> None:
+            await self._lease.renew_if_due(server)
+            await tell()  # after which the caller may stop
+
         try:
-            paused = Paused(work)
-            async with aclosing(paused.pauses()) as pauses:
-                async for _ in pauses:
-                    yield [report()]
+            done = await reconcile(
+                Pausing(server, pause),
+                self._index,
+                GroupingRequest(),
+                ids=None if is_all else ids,
+                may_lack=self._may_lack,
+                if_grouped=True,
+                resources=Resources(memory_bytes=self._options.memory_bytes),
+            )
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.
             if self._options.once:
@@ -378,7 +349,7 @@ class Regroup:
             self._is_all = True
             self._rests_until = begun + REFUSED_SECONDS
         else:
-            self._settle(paused.result, None if is_all else ids)
+            self._settle(done, None if is_all else ids)
             ended = await server.compute(time.monotonic)
             self._rests_until = 2 * ended - begun  # reading has half of the time
             if is_all:

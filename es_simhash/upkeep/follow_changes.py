@@ -18,7 +18,6 @@ import xxhash
 
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
@@ -39,8 +38,7 @@ TARGETS_SECONDS = 60.0
 class FollowedIndices:
     """The indices behind a name, as they are now; *judge* is ``None`` before the first look."""
 
-    def __init__(self, context: Context, index: Index, options: FollowOptions) -> None:
-        self._context = context
+    def __init__(self, index: Index, options: FollowOptions) -> None:
         self._index = index
         self._options = options
         self._positions = Positions(index)
@@ -91,7 +89,7 @@ class FollowedIndices:
         if self._pool is None or self._computed != before:
             await self.close(server)
             self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
-        self.judge = Judge(self._context.prefix, targets, self._pool)
+        self.judge = Judge(server.prefix, targets, self._pool)
 
 
 def _purpose(target: Target) -> str:
@@ -241,8 +239,7 @@ class Changes:
     A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
     """
 
-    def __init__(self, prefix: str, tally: Tally, *, batch: int, memory_bytes: int) -> None:
-        self._prefix = prefix
+    def __init__(self, tally: Tally, *, batch: int, memory_bytes: int) -> None:
         self._tally = tally
         self._batch = batch
         self._characters = memory_bytes // BYTES_PER_CHARACTER

@@ -1,5 +1,5 @@
 """
-Work that pauses before each request, for a stream whose caller may want no more in the middle of it.
+Work that reports while it is carried out, as the stream of its reports.
 
 An ``await`` cannot yield an item of the stream around it, so the work is stepped by hand: what an event loop waits for
 is handed on to it.
@@ -10,14 +10,20 @@ from __future__ import annotations
 import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Compute
 from es_simhash.transport.server import Answer
 
 _T = TypeVar("_T")
-_PAUSE = object()
+
+
+class _Report:
+    """What tells a report from what an event loop waits for."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
 
 
 @types.coroutine
@@ -25,8 +31,33 @@ def _suspend(signal: Any) -> Generator[Any, Any, Any]:
     return (yield signal)
 
 
+async def report(content: Any) -> None:
+    """Make *content* an item of the :func:`stream_reports` around; never in a task of its own."""
+    await _suspend(_Report(content))
+
+
+async def stream_reports(work: Coroutine[Any, Any, None]) -> AsyncGenerator[Any, None]:
+    """Carry *work* out, and yield its reports; closed early, the work is closed, and may make requests for that."""
+    step: Callable[[], Any] = partial(work.send, None)
+    is_closing = False
+    while True:
+        try:
+            signal = step()
+        except StopIteration:
+            return
+        step = partial(work.send, None)
+        try:
+            if not isinstance(signal, _Report):
+                step = partial(work.send, await _suspend(signal))
+            elif not is_closing:
+                yield signal.content
+        except BaseException as error:  # noqa: BLE001 -- the work decides, also on a cancellation
+            is_closing = is_closing or isinstance(error, GeneratorExit)
+            step = partial(work.throw, error)
+
+
 class Pausing(Port):
-    """A port for the work of one :class:`Paused`; *before* is awaited before each request, and then it pauses."""
+    """A port that awaits *before* before each request, as who reports there must: the caller may then want no more."""
 
     def __init__(self, inner: Port, before: Callable[[], Awaitable[None]]) -> None:
         super().__init__(inner, inner.context)
@@ -36,7 +67,6 @@ class Pausing(Port):
     async def _pause(self) -> None:
         if not self._is_within:
             await self._before()
-            await _suspend(_PAUSE)
 
     async def send(self, call: Call) -> Answer:
         await self._pause()
@@ -52,36 +82,8 @@ class Pausing(Port):
         except BaseException:
             work.close()
             raise
-        self._is_within = True  # it may run in a task of its own, where nobody knows of pauses
+        self._is_within = True  # it may run in a task of its own, where nobody knows of reports
         try:
             return await self._inner.to_the_end(work)
         finally:
             self._is_within = False
-
-
-class Paused(Generic[_T]):
-    """Carries *work* out, through a :class:`Pausing` port; :attr:`result` is there after the last pause."""
-
-    result: _T
-
-    def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
-        self._work = work
-
-    async def pauses(self) -> AsyncGenerator[None, None]:
-        """Yield before each request; closed early, the work is closed, and may make requests for that."""
-        step: Callable[[], Any] = partial(self._work.send, None)
-        is_closing = False
-        try:
-            while True:
-                signal = step()
-                step = partial(self._work.send, None)
-                try:
-                    if signal is not _PAUSE:
-                        step = partial(self._work.send, await _suspend(signal))
-                    elif not is_closing:
-                        yield
-                except BaseException as error:  # noqa: BLE001 -- the work decides, also on a cancellation
-                    is_closing = is_closing or isinstance(error, GeneratorExit)
-                    step = partial(self._work.throw, error)
-        except StopIteration as stop:
-            self.result = stop.value
