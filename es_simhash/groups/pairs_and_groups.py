@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
@@ -329,9 +329,7 @@ async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGene
     done = 0
     while part := every[done : done + BUCKETS] if is_sorted else await reader.read_names(server):
         for names in _together(part):
-            async with aclosing(reader.emit(server, names)) as emitted:
-                async for items in emitted:
-                    yield items
+            yield await reader.read(server, names)
             done += len(names)
             server.tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
     now = await _read_grouping(server, index, options)
@@ -373,7 +371,6 @@ class _Reader:
         self._resolved = resolved
         self._options = options
         self._limits = options.limits()
-        self._canonicals: dict[str, set[Key]] = {}
         self._measure = self._limits.measure.after(agree(resolved, context).scheme)
         self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
         clauses = check_filter(options.filter) or [self._is_duplicate]
@@ -397,24 +394,21 @@ class _Reader:
         found = await aggregate_named(server, self._index, [self._is_duplicate], group, names)
         return [(name, found[name]["doc_count"] if name in found else 0) for name in names]
 
-    async def emit(self, server: Port, names: list[str]) -> AsyncGenerator[Sequence[Group], None]:
-        """Yield the groups *names*, as far as they are large enough."""
-        found = await self._read(server, names)
-        groups = [
-            Group(name, tuple(sorted(members, key=lambda each: (each.key not in self._canonicals[name], *each.order))))
-            for name, members in found.items()
-            if members
-        ]
+    async def read(self, server: Port, names: list[str]) -> list[Group]:
+        """Return the groups *names*, as far as they are large enough."""
+        groups = await self._read(server, names)
         if self._limits.similarity is not None:
             groups = await self._compare(server, groups, self._limits.similarity)
         ids = [group.members[0].id for group in groups]
-        contained = await self._read_contained(server, ids) if self._options.contained else {}
+        tagged = await self._read_contained(server, ids) if self._options.contained else None
+        found = []
         for group in groups:
             canonical, *others = group.members
             kept = (canonical, *(each for each in others if each.distance <= self._limits.max_distance))
             if len(kept) >= self._options.min_size:
-                others_there = contained.get(canonical.id, ()) if self._options.contained else None
-                yield [Group(group.id, kept, others_there, max(1, len(self._canonicals[group.id])))]
+                contained = None if tagged is None else tagged.get(canonical.id, ())
+                found.append(replace(group, members=kept, contained=contained))
+        return found
 
     async def _read_contained(self, server: Port, ids: list[str]) -> dict[str, tuple[Key, ...]]:
         """Return the documents that are tagged as contained in those with *ids*."""
@@ -429,10 +423,10 @@ class _Reader:
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
         return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
 
-    async def _read(self, server: Port, names: list[str]) -> dict[str, list[NearDup]]:
+    async def _read(self, server: Port, names: list[str]) -> list[Group]:
         fields = self._fields
-        members: dict[str, list[NearDup]] = {name: [] for name in names}
-        self._canonicals = {name: set() for name in names}
+        # Of each group its canonicals, and the others.
+        members: dict[str, tuple[list[NearDup], list[NearDup]]] = {name: ([], []) for name in names}
         source = check_source(self._options.source)
 
         def note(hits: Hits) -> None:
@@ -447,9 +441,7 @@ class _Reader:
                         source=None if source is False else hit.get("_source"),
                         routing=hit.get("_routing"),
                     )
-                    members[own[fields.group][0]].append(each)
-                    if fields.duplicate_of not in own:
-                        self._canonicals[own[fields.group][0]].add(each.key)
+                    members[own[fields.group][0]][fields.duplicate_of in own].append(each)
 
         body = {
             "query": {"terms": {fields.group: names}},
@@ -457,7 +449,12 @@ class _Reader:
             "_source": source,
         }
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
-        return members
+        found = []
+        for name, parts in members.items():
+            canonicals, others = (sorted(part, key=attrgetter("order")) for part in parts)
+            if canonicals or others:
+                found.append(Group(name, (*canonicals, *others), canonicals=max(1, len(canonicals))))
+        return found
 
     async def _compare(self, server: Port, groups: list[Group], bound: float) -> list[Group]:
         """Return *groups* with the members whose texts are similar to that of the canonical."""
@@ -475,7 +472,7 @@ class _Reader:
                         same = measure.compare(sets[first.key], mine[each.key], bound=bound)
                         if same.similarity >= bound:
                             kept.append(replace(each, similarity=same.similarity, containment=same.containment))
-            compared.append(Group(group.id, tuple(kept)))
+            compared.append(replace(group, members=tuple(kept)))
         return compared
 
     async def _prepare(self, server: Port, members: Sequence[NearDup]) -> dict[Key, Shingles]:

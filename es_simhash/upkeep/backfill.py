@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,30 +20,15 @@ from es_simhash.arguments import Count, check_fields, check_number, check_option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.pages import Hits, Reading, Step
-from es_simhash.transport.protocol import (
-    Index,
-    Key,
-    Progress,
-    check_index,
-    document_key,
-    noting,
-    were,
-)
+from es_simhash.transport.pages import Reading, Step
+from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key, noting, were
 from es_simhash.transport.retry import ATTEMPTS, Patience, check_shards, now, refresh
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
-from es_simhash.upkeep.put_fields import (
-    find_targets,
-    has_passages,
-    record_settings,
-    record_text_fields,
-    scheme_of,
-)
+from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
 from es_simhash.writes.bulk import Bulk, rewrite
 from es_simhash.writes.operations import Failure
 
@@ -127,12 +112,11 @@ async def backfill(
     pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
     try:
-        judge = Judge(server.prefix, targets, pool)
-        backfill = _Backfill(server.context, index, options, judge, checkpoint)
-        with noting(lambda: were(backfill.written, "changed")):
-            async with aclosing(backfill.run(server)) as parts:
-                async for part in parts:
-                    yield part
+        work = _Backfill(index, options, Judge(server.prefix, targets, pool), checkpoint)
+        with noting(lambda: were(0 if options.dry_run else work.ledger.changed, "changed")):
+            async with aclosing(work.run(server)) as reports:
+                async for each in reports:
+                    yield [each]
     finally:
         try:
             await server.compute(pool.close)
@@ -152,23 +136,15 @@ async def finish_backfill(server: Port, index: Index, options: BackfillOptions) 
 
 
 class _Backfill:
-    def __init__(
-        self, context: Context, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint
-    ) -> None:
-        self._context = context
+    def __init__(self, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint) -> None:
         self._index = index
         self._options = options
         self._judge = judge
-        self._ledger = Ledger(judge, checkpoint)
+        self.ledger = Ledger(judge, checkpoint)
         self._began = self._elapsed = 0.0
 
-    @property
-    def written(self) -> int:
-        """How many documents are known to be changed."""
-        return 0 if self._options.dry_run else self._ledger.changed
-
-    async def run(self, server: Port) -> AsyncGenerator[Sequence[BackfillProgress], None]:
-        options, ledger = self._options, self._ledger
+    async def run(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
+        options, ledger = self._options, self.ledger
         query = {"bool": {"filter": check_filter(options.filter)}}
         await refresh(server, self._index)
         # Shards that do not answer now are found missing when they are read.
@@ -178,31 +154,36 @@ class _Backfill:
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
         marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
         first = {**body, "query": marked, "_source": self._judge.source}
-        async with aclosing(self._pass(server, first, options.page, self._take_first)) as parts:
-            async for part in parts:
-                yield part
-        self._refuse_unseen()
+        async with aclosing(self._read(server, first, options.page)) as steps:
+            async for step in steps:
+                await self._take_first(server, step)
+                yield self._report()
+        fields = self._judge.never_seen()
+        if fields and ledger.seen:  # an index without documents proves nothing
+            raise InvalidInputError(
+                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
+            )
         for _ in range(0 if options.dry_run else options.passes):
             before = ledger.work
-            ledger.begin_pass()
+            ledger.left.clear()
             await refresh(server, self._index)
             # Ids and versions are enough: a document that is as this run left it needs no second look.
-            async with aclosing(
-                self._pass(server, {**body, "_source": False}, 5 * options.page, self._take_later)
-            ) as parts:
-                async for part in parts:
-                    yield part
+            async with aclosing(self._read(server, {**body, "_source": False}, 5 * options.page)) as steps:
+                async for step in steps:
+                    if fresh := await server.compute(ledger.find_fresh, step.hits):
+                        # What is written of these counts as changed, so each also counts as compared.
+                        ledger.seen += len(fresh)
+                        await self._compare_again(server, [document_key(hit) for hit in fresh])
+                        yield self._report()
             if ledger.work == before:
                 break
         ledger.end()
         if not options.dry_run:
             await refresh(server, self._index)
             await self._record_passages(server)
-        yield [self._report(is_done=True)]
+        yield self._report(is_done=True)
 
-    async def _pass(
-        self, server: Port, body: Mapping[str, Any], page: int, take: Callable[[Port, Step], Awaitable[bool]]
-    ) -> AsyncGenerator[Sequence[BackfillProgress], None]:
+    async def _read(self, server: Port, body: Mapping[str, Any], page: int) -> AsyncGenerator[Step, None]:
         options = self._options
         reading = Reading(
             server,
@@ -215,18 +196,19 @@ class _Backfill:
         )
         async with aclosing(reading.steps()) as steps:
             async for step in steps:
-                if await take(server, step):
-                    yield [self._report()]
+                if unknown := {hit["_index"] for hit in step.hits} - self._judge.targets.keys():
+                    reason = f"index {min(unknown)!r} was added while documents were read"
+                    raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
+                yield step
         check_whole(reading.gaps)
 
-    async def _take_first(self, server: Port, step: Step) -> bool:
-        """Compare and write a page of the first pass, while the next pages are read; return whether to report."""
-        hits = step.hits
-        self._refuse_new_indices(hits)
+    async def _take_first(self, server: Port, step: Step) -> None:
+        """Compare and write a page of the first pass, while the next pages are read."""
+        hits, ledger = step.hits, self.ledger
         at = await server.compute(now)
-        wrong: list[Judgement] = await server.compute(self._ledger.compare, hits, at)
+        wrong: list[Judgement] = await server.compute(ledger.compare, hits, at)
         if self._options.dry_run:
-            self._ledger.changed += len(wrong)
+            ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
         bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
@@ -235,26 +217,19 @@ class _Backfill:
         changed: list[Key] = []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
             outcomes = await bulk.finish(server, answer)
-            changed += await server.compute(self._ledger.settle, part, outcomes)
+            changed += await server.compute(ledger.settle, part, outcomes)
         await self._compare_again(server, changed)
         shown = self._judge.take_shown()
         if not self._options.dry_run:
             await record_text_fields(server, self._judge.targets, shown)
-        self._ledger.seen += len(hits)
-        self._ledger.seen_by_index.update(hit["_index"] for hit in hits)
-        await self._pace(server)
+        ledger.seen += len(hits)
+        ledger.seen_by_index.update(hit["_index"] for hit in hits)
+        self._elapsed = await server.compute(time.monotonic) - self._began
+        rate = self._options.documents_per_second
+        if rate is not None and (ahead := ledger.seen / rate - self._elapsed) > 0:
+            await server.sleep(ahead)
         step.answers = answers[len(parts) :]
-        server.tell(Progress(self._ledger.seen, max(self._ledger.seen, self._ledger.total), "comparing documents"))
-        return True
-
-    async def _take_later(self, server: Port, step: Step) -> bool:
-        self._refuse_new_indices(step.hits)
-        fresh = await server.compute(self._ledger.find_fresh, step.hits)
-        if fresh:
-            # What is written of these counts as changed, so each also counts as compared.
-            self._ledger.seen += len(fresh)
-            await self._compare_again(server, [document_key(hit) for hit in fresh])
-        return bool(fresh)
+        server.tell(Progress(ledger.seen, max(ledger.seen, ledger.total), "comparing documents"))
 
     async def _compare_again(self, server: Port, places: Sequence[Key]) -> None:
         at = await server.compute(now)
@@ -268,40 +243,16 @@ class _Backfill:
             part = places[begin : begin + self._options.bulk]
             latest: dict[Key, Judgement] = {}
             outcomes = await rewrite(server, part, change, source=self._judge.source)
-            await server.compute(self._ledger.settle_latest, part, outcomes, latest)
-
-    def _refuse_new_indices(self, hits: Hits) -> None:
-        if unknown := {hit["_index"] for hit in hits} - self._judge.targets.keys():
-            reason = f"index {min(unknown)!r} was added while documents were read"
-            raise IncompleteSearchError(f"{reason}: run the backfill again", reasons=(reason,))
+            await server.compute(self.ledger.settle_latest, part, outcomes, latest)
 
     async def _record_passages(self, server: Port) -> None:
         """Record the indices in which every document with a text now has the terms of its passages."""
         for name, target in self._judge.targets.items():
-            is_done = target.settings.passages == "partial" and name not in self._ledger.unwritten_indices
-            if is_done and await self._saw_all(server, name):
-                # So lookups of passages are complete there.
-                await record_settings(server, self._judge.targets, name, passages="complete")
-
-    async def _saw_all(self, server: Port, name: str) -> bool:
-        """Return whether neither a filter, nor that of an alias, has kept documents of an index out of sight."""
-        documents, gaps = await count_documents(server, name, patience=Patience())
-        return not gaps and documents <= self._ledger.seen_by_index[name]
-
-    def _refuse_unseen(self) -> None:
-        """Refuse a text field that no document has, unless the index has no documents."""
-        fields = self._judge.never_seen()
-        if fields and self._ledger.seen:
-            raise InvalidInputError(
-                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
-            )
-
-    async def _pace(self, server: Port) -> None:
-        self._elapsed = await server.compute(time.monotonic) - self._began
-        if (rate := self._options.documents_per_second) is not None:
-            ahead = self._ledger.seen / rate - self._elapsed
-            if ahead > 0:
-                await server.sleep(ahead)
+            if target.settings.passages == "partial" and name not in self.ledger.unwritten_indices:
+                documents, gaps = await count_documents(server, name, patience=Patience())
+                # Else a filter, or that of an alias, has kept documents out of sight.
+                if not gaps and documents <= self.ledger.seen_by_index[name]:
+                    await record_settings(server, self._judge.targets, name, passages="complete")
 
     def _report(self, *, is_done: bool = False) -> BackfillProgress:
-        return self._ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)
+        return self.ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)

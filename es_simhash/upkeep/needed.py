@@ -328,7 +328,7 @@ class Ledger:
         self._failures: list[Failure] = []
         self.unwritten_indices: set[str] = set()
         # Documents of this pass that other programs kept changing, or that the server could not read.
-        self._left: list[Failure] = []
+        self.left: list[Failure] = []
 
     @property
     def work(self) -> int:
@@ -361,7 +361,7 @@ class Ledger:
         for place, outcome in zip(places, outcomes, strict=True):
             judged = latest.get(place)
             if outcome is not None and outcome.status in (CONFLICT, UNREADABLE):
-                self._left.append(outcome.to_failure())
+                self.left.append(outcome.to_failure())
             elif judged is not None:
                 self._count([judged])
                 written += [] if outcome is None else [(judged, outcome)]
@@ -369,13 +369,9 @@ class Ledger:
         self._checkpoint.add(right)
         self._note(written)
 
-    def begin_pass(self) -> None:
-        """Forget the documents that the pass before this one left over."""
-        self._left.clear()
-
     def end(self) -> None:
         """Count the documents that no pass could process as failed."""
-        for failure in self._left:
+        for failure in self.left:
             self._fail(failure)
 
     def report(self, *, elapsed: float | None = None, is_done: bool = False) -> BackfillProgress:
