@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from es_simhash.arguments import check_count, check_object
 from es_simhash.errors import InvalidInputError, shorten
@@ -17,7 +17,8 @@ from es_simhash.folding.request import DistinctSearch
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.limits import Fitting
-from es_simhash.transport.protocol import Call
+from es_simhash.transport.pages import View
+from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry import retry
 
 _PAGE = 10_000
@@ -38,18 +39,12 @@ _SOURCE = {"field", "interval", "calendar_interval", "fixed_interval", "offset",
 _TERMS_ORDERS = ({"_count": "desc"}, {"_count": "asc"}, {"_key": "asc"}, {"_key": "desc"})
 
 
-class Searches(Protocol):
-    """A view of an index, or the index as it is."""
-
-    def call(self, body: Mapping[str, Any]) -> Call: ...
-
-    def note(self, answer: Mapping[str, Any]) -> None: ...
-
-
-async def read_view(server: Port, view: Searches, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole answer to *body* in the *view*; repeated while the server is busy."""
-    answer = await retry(server, lambda: server.send(view.call(body)))
-    view.note(answer)
+async def read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
+    call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
+    answer = await retry(server, lambda: server.send(call))
+    if view is not None:
+        view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
     return answer
 
@@ -91,24 +86,24 @@ def with_all_values(aggregations: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-async def count_hits(server: Port, view: Searches, search: DistinctSearch) -> int:
+async def count_hits(server: Port, view: View | None, search: DistinctSearch) -> int:
     """Return the number of distinct hits of *search*, by group."""
     ungrouped = search.matching(_without_group(search))
     body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
-    alone = await read_view(server, view, body)
+    alone = await read_answer(server, search.index, view, body)
     groups = await _count(server, view, search, search.matching(), {})
     return groups[()] + int(alone["hits"]["total"]["value"])
 
 
 async def count_groups(
-    server: Port, view: Searches, search: DistinctSearch, found: Mapping[str, Any]
+    server: Port, view: View | None, search: DistinctSearch, found: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
     Return the answers *found* to the aggregations, with groups instead of documents as their counts.
     Documents without a group are counted by the server's own aggregations, over them alone.
     """
     body = {**search.common, "size": 0, "query": _both(search.query, _without_group(search)), "track_total_hits": False}
-    alone = await read_view(server, view, {**body, "aggs": with_all_values(search.aggregations)})
+    alone = await read_answer(server, search.index, view, {**body, "aggs": with_all_values(search.aggregations)})
     counted: dict[str, Any] = {}
     for name, each in search.aggregations.items():
         [kind] = [kind for kind in each if kind != "meta"]
@@ -138,7 +133,7 @@ def _without_group(search: DistinctSearch) -> dict[str, Any]:
 
 
 async def _count(
-    server: Port, view: Searches, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
+    server: Port, view: View | None, search: DistinctSearch, query: Mapping[str, Any], source: Mapping[str, Any]
 ) -> Counter[tuple[Any, ...]]:
     """Return how many groups each value of *source* has among the documents of *query*."""
     sources = [*({name: each} for name, each in source.items())]
@@ -149,7 +144,7 @@ async def _count(
         with page as size:
             every = {"every": {"composite": {**composite, "size": size}}}
             body = {**search.common, "size": 0, "query": query, "aggs": every, "track_total_hits": False}
-            answer = (await read_view(server, view, body))["aggregations"]["every"]
+            answer = (await read_answer(server, search.index, view, body))["aggregations"]["every"]
             counts.update(tuple(bucket["key"][name] for name in source) for bucket in answer["buckets"])
             if len(answer["buckets"]) < size:
                 return counts

@@ -18,11 +18,10 @@ import numpy as np
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.counts import (
-    Searches,
     check_countable,
     count_groups,
     count_hits,
-    read_view,
+    read_answer,
     with_all_values,
 )
 from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
@@ -37,7 +36,7 @@ from es_simhash.mapping.resolve import read_index_settings, read_settings_by_ind
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
-from es_simhash.transport.protocol import Call, Index, check_index
+from es_simhash.transport.protocol import Index, check_index
 from es_simhash.transport.retry import retry
 
 # Groups that are asked for in one request, and the most hits that are read at once.
@@ -68,13 +67,14 @@ async def search_distinct(
         widths = (_WIDER,) if search.aggregations else (1, _WIDER)
         for window in (width * _window(options.size) for width in widths):
             if window <= _LARGEST_WINDOW:
-                page = await _Reader(Present(index), search, options, place).page(server, window)
-                if page is not None:
+                reader = _Reader(None, search, options, place)
+                page = await reader.page(server, window)
+                if not reader.is_short:
                     return page
     view = await _open(server, index)
     try:
         reader = _Reader(view, search, options, place)
-        return replace(await reader.full_page(server), total=await _total(server, view, search, options))
+        return replace(await reader.page(server), total=await _total(server, view, search, options))
     finally:
         await close_view(server, view)
 
@@ -90,7 +90,7 @@ async def search_distinct_pages(
         reader = _Reader(view, search, options, Place(), keeps=True)
         total = await _total(server, view, search, options)
         while True:
-            page = await reader.full_page(server)
+            page = await reader.page(server)
             yield [replace(page, total=total)]
             if not reader.has_more:
                 return
@@ -156,19 +156,6 @@ async def _open(server: Port, index: Index) -> View:
     return view
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
-    """Reads the index as it is, without a view. So only one search may read the hits of a page."""
-
-    index: Index
-
-    def call(self, body: Mapping[str, Any]) -> Call:
-        return Call("search", {"index": self.index, "body": body})
-
-    def note(self, answer: Mapping[str, Any]) -> None:
-        """Keep nothing of the *answer*."""
-
-
 @dataclass(slots=True)
 class _Folded:
     """The matching documents of a group: their number, and the first of them."""
@@ -179,14 +166,18 @@ class _Folded:
 
 @dataclass
 class _Reader:
-    """Reads one page after another. *keeps*: all pages are read by this reader, so it knows what was shown."""
+    """
+    Reads one page after another; without a *view* only one, by one search. *is_short*: that search did not fill it.
+    *keeps*: all pages are read by this reader, so it knows what was shown.
+    """
 
-    view: Searches
+    view: View | None
     search: DistinctSearch
     options: DistinctOptions
     place: Place
     keeps: bool = False
     has_more: bool = False
+    is_short: bool = False
     _aggregations: dict[str, Any] = field(default_factory=dict)
     _is_first: bool = True
     # Groups shown on the pages that this reader has read, and those shown before it began.
@@ -198,16 +189,8 @@ class _Reader:
         self._begins = self.place
         self._fingerprints.extend(map(from_hex, self.place.shown))
 
-    async def full_page(self, server: Port) -> DistinctPage:
-        """Return the next page, in a view."""
-        page = await self.page(server)
-        return DistinctPage(()) if page is None else page
-
-    async def page(self, server: Port, window: int | None = None) -> DistinctPage | None:
-        """
-        Return the next page; it is full unless the search has no more distinct hits.
-        ``None`` without a view, if one search of *window* hits does not fill it.
-        """
+    async def page(self, server: Port, window: int | None = None) -> DistinctPage:
+        """Return the next page, by *window* hits at first; it is full unless the search has no more distinct hits."""
         size = self.options.size
         shown: list[Hit] = []
         window = window or _window(size)
@@ -228,11 +211,14 @@ class _Reader:
             self.place = self.search.behind(self.place, found[:read])
             if is_end or self.has_more:
                 break
-            if isinstance(self.view, Present):
-                return None
+            if self.view is None:
+                self.is_short = True
+                return DistinctPage(())
             folded |= {group for hit in found if (group := self._group(hit)) is not None}
             window *= 2
-        await self._ask_folded(server, shown)
+        if (similar := self.options.similar) is not None:
+            groups = [group for hit in shown if (group := self._group(hit)) is not None]
+            await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
         hits = tuple(map(self._result, shown))
         self._known.clear()
         return DistinctPage(hits, self._after(), None, self._aggregations)
@@ -253,7 +239,7 @@ class _Reader:
                 body = self.search.hits_body(self.place, window.size, leave, self._values)
                 if self._is_first and (aggregations := self.search.aggregations):
                     body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
-                answer = await read_view(server, self.view, body)
+                answer = await read_answer(server, self.search.index, self.view, body)
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             if self.options.counts is not None:
@@ -319,11 +305,6 @@ class _Reader:
             if identity(best) != identity(hit) and not is_tie:
                 self._shown.add(group)
 
-    async def _ask_folded(self, server: Port, shown: Sequence[Hit]) -> None:
-        groups = [group for hit in shown if (group := self._group(hit)) is not None]
-        if (similar := self.options.similar) is not None:
-            await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
-
     async def _ask(self, server: Port, groups: Sequence[str], size: int) -> None:
         """Note how many matching documents each of *groups* has, and the first *size* of them."""
         name = self.search.fields.group
@@ -341,7 +322,7 @@ class _Reader:
                 terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
                 query = self.search.matching({"terms": {name: part}})
                 body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-                answer = await read_view(server, self.view, {**body, "track_total_hits": False})
+                answer = await read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
                 begin += len(part)
                 for bucket in answer["aggregations"]["groups"]["buckets"]:
                     found = bucket["first"]["hits"]["hits"] if size else ()

@@ -134,11 +134,10 @@ def _read_body(path: str) -> dict[str, Any]:
 
 def _search(connection: Connection, index: str, body: Mapping[str, Any], how: Mapping[str, Any]) -> DistinctPage:
     """Return the hits as the server ranks them, in the form of a page."""
-    from es_simhash.folding.counts import read_view  # noqa: PLC0415 -- of one way, and slow to import
-    from es_simhash.folding.search_distinct import Present  # noqa: PLC0415
+    from es_simhash.folding.counts import read_answer  # noqa: PLC0415 -- of one way, and slow to import
 
     DistinctSearch(index, body, Fields(), "group")
-    answer = connection.run(lambda server: read_view(server, Present(index), {**body, "size": how["size"]}))
+    answer = connection.run(lambda server: read_answer(server, index, None, {**body, "size": how["size"]}))
     return DistinctPage(tuple(map(DistinctHit, answer["hits"]["hits"])))
 
 
