@@ -31,8 +31,7 @@ from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, enough_distance, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.backfill import BackfillOptions, finish_backfill
@@ -188,14 +187,16 @@ async def setup(
         request = replace(request, canonical=check_field("time_field", time_field))
     resolved = await resolve_index(server, check_index(index))
     await refresh(server, index)
-    documents = await _count(server, index, {"match_all": {}})
+    documents = await count_whole(server, index, patience=Patience())
     wanted = await _decide(server, index, resolved, named, request, documents=documents)
     agreed = agree(wanted.resolved, server.context)
     with_fingerprint = 0
     if resolved.each:
-        with_fingerprint = await _count(server, index, {"exists": {"field": f"{server.prefix}.fingerprint"}})
+        has_fingerprint = {"exists": {"field": f"{server.prefix}.fingerprint"}}
+        with_fingerprint = await count_whole(server, index, has_fingerprint, patience=Patience())
     text_fields = next(iter(wanted.resolved.each.values())).text_fields
-    missing = await _count(server, index, unfilled_query(text_fields, server.prefix, resolved.mappings.values()))
+    unfilled = unfilled_query(text_fields, server.prefix, resolved.mappings.values())
+    missing = await count_whole(server, index, unfilled, patience=Patience())
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
@@ -207,29 +208,23 @@ async def setup(
         tuple(part for part, names in wanted.lacking.items() if names),
         documents,
         missing,
-        0 if wanted.tuning is None else wanted.tuning.sampled,
-        wanted.measured,
-        () if wanted.tuning is None else wanted.tuning.presets,
-        () if wanted.tuning is None else (*wanted.tuning.reasons, *wanted.tuning.notes),
+        measured=wanted.measured,
     )
+    if (tuning := wanted.tuning) is not None:
+        notes = (*tuning.reasons, *tuning.notes)
+        found = replace(found, sampled=tuning.sampled, presets=tuning.presets, notes=notes)
     if with_fingerprint:
         found = replace(found, outside=(await count_groups(server, index)).lost)
     if not dry_run:
         found = await _carry_out(server, index, wanted, found)
-    elif with_fingerprint or not found.recorded or _may_be_taken(server.context, resolved):
+    elif (
+        with_fingerprint
+        or not found.recorded
+        # A document may have something of its own where our fields would go; no query finds it.
+        or any(may_hold(resolved.mappings[name], server.prefix) for name in resolved.unmapped)
+    ):
         found = await _foresee(server, index, found)
     return replace(found, rollover=await _read_rollover(server, index, wanted.resolved))
-
-
-def _may_be_taken(context: Context, resolved: Resolved) -> bool:
-    """Return whether a document may have something of its own where our fields would go; no query finds it."""
-    return any(may_hold(resolved.mappings[name], context.prefix) for name in resolved.unmapped)
-
-
-async def _count(server: Port, index: Index, query: Mapping[str, Any]) -> int:
-    number, gaps = await count_documents(server, index, query, patience=Patience())
-    check_whole(gaps)
-    return number
 
 
 async def _decide(

@@ -15,8 +15,7 @@ from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import target_of
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import ATTEMPTS, Patience, search_texts
@@ -52,8 +51,7 @@ async def count_unfilled(
     share of those drawn where *mappings* hide texts from queries.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, server.prefix, mappings), *clauses]}}
-    number, gaps = await count_documents(server, index, query, patience=Patience(attempts))
-    check_whole(gaps)
+    number = await count_whole(server, index, query, patience=Patience(attempts))
     if not number or not text_fields:
         return number
     if scheme.name == "weighted":
@@ -103,6 +101,4 @@ async def count_lacking(
         "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
         "must_not": [{"exists": {"field": fields.group}}],
     }
-    ungrouped, gaps = await count_documents(server, index, {"bool": query}, patience=Patience(attempts))
-    check_whole(gaps)
-    return unfilled, ungrouped
+    return unfilled, await count_whole(server, index, {"bool": query}, patience=Patience(attempts))

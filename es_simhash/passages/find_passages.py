@@ -22,7 +22,7 @@ from es_simhash.passages.candidates import read_candidates, without_passages_que
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.protocol import Index, check_index, document_key, index_key
 from es_simhash.transport.retry import refresh, search_texts
 
@@ -165,8 +165,7 @@ async def check_filled(server: Port, index: Index, each: Mapping[str, IndexSetti
     """Raise an error if documents of *index* have no passages, or could not be counted."""
     refuse_without_passages(each, "texts cannot be compared")
     await refresh(server, index)
-    missing, gaps = await count_documents(server, index, without_passages_query(server.prefix))
-    check_whole(gaps)
+    missing = await count_whole(server, index, without_passages_query(server.prefix))
     unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
     unfilled += [Unfilled(index_key(index), missing)] if missing else []
     if unfilled:

@@ -18,8 +18,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry import retry
@@ -397,8 +396,7 @@ async def read_size(server: Port, index: Index, options: SizeOptions) -> Size:
     if not primaries:
         raise InvalidInputError(f"index {index_key(index)} has no shard that answers: check the name")
     has_fingerprint = {"exists": {"field": Fields(server.prefix).fingerprint}}
-    fingerprinted, gaps = await count_documents(server, index, has_fingerprint)
-    check_whole(gaps)
+    fingerprinted = await count_whole(server, index, has_fingerprint)
     stats = await index_stats(server, index, again=True) if fingerprinted else None
     measured = IndexSize(
         index_key(index),

@@ -42,7 +42,7 @@ from es_simhash.removal.plan_file import PlanHeader, PlanWriter
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import aggregate, count_documents
+from es_simhash.transport.buckets import aggregate, count_whole
 from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import (
@@ -126,7 +126,7 @@ async def plan_removal(
                 resolved,
                 grouping,
                 options.contained,
-                lambda candidates: planning.add(server, candidates),
+                partial(planning.add, server),
                 common=sizes.common,
             )
         order = await server.compute(writer.order, options.limit, found.lines)
@@ -368,8 +368,7 @@ async def count_shares(
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
-    documents, gaps = await count_documents(server, index, query, patience=Patience())
-    check_whole(gaps)
+    documents = await count_whole(server, index, query, patience=Patience())
     shares: dict[str, Share] = {}
     if guards.protect is not None:
         lost = sorted(removals)

@@ -18,7 +18,6 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.read import canonicals_body, lost_canonicals, name_of
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.hashing import from_hex, hamming_distance
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed, resolve_index
@@ -41,8 +40,7 @@ HITS = 1_000
 class Regroup:
     """Collects the indices to regroup: those of restored documents, and all that are grouped together with them."""
 
-    def __init__(self, context: Context, *, few: int) -> None:
-        self._context = context
+    def __init__(self, *, few: int) -> None:
         self._few = few
         self._same: dict[str, str] = {}
         # Ids of what was restored, by name, and by the names that a plan was made for; no more than are needed to see

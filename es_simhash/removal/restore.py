@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
@@ -69,14 +68,14 @@ async def restore(
         check_function("on_regrouped", on_regrouped)
     files = [check_input("archive", each) for each in archives]
     lines: Iterator[Archived] = await server.compute(_open, files)
-    targets = _Targets(server.context, index)
+    targets = _Targets(index)
     views: dict[str, tuple[str, ...]] = {}  # by plan
-    regroup = Regroup(server.context, few=sizes.few)
+    regroup = Regroup(few=sizes.few)
     done = 0
     created = Counter[str]()
     with noting(lambda: were(created.total(), "put back")):
         while batch := await server.compute(_take, lines, sizes):
-            work = _Batch(server.context, created, dry_run=dry_run)
+            work = _Batch(server.prefix, created, dry_run=dry_run)
             for line in batch:
                 work.add(line, await targets.find(server, line.index))
                 if line.view and index is None:
@@ -120,8 +119,7 @@ def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:
 class _Targets:
     """Where lines go; each name is looked up once."""
 
-    def __init__(self, context: Context, index: str | None) -> None:
-        self._context = context
+    def __init__(self, index: str | None) -> None:
         self._index = index
         self._known: dict[str, Target] = {}
 
@@ -158,8 +156,8 @@ class _Item:
 class _Batch:
     """Some lines that are written in one request."""
 
-    def __init__(self, context: Context, created: Counter[str], *, dry_run: bool) -> None:
-        self._prefix = context.prefix
+    def __init__(self, prefix: str, created: Counter[str], *, dry_run: bool) -> None:
+        self._prefix = prefix
         self._created = created
         self._dry_run = dry_run
         self._items: list[_Item] = []

@@ -200,3 +200,12 @@ async def count_documents(
     searching = partial(server.search, index=index, body=body, routing=routing)
     answer = await retry(server, searching, patience=patience or Patience(1))
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])
+
+
+async def count_whole(
+    server: Server, index: Index, query: Mapping[str, Any] | None = None, *, patience: Patience | None = None
+) -> int:
+    """Return how many documents of *index* match *query*; raise IncompleteSearchError if some may not be counted."""
+    number, gaps = await count_documents(server, index, query, patience=patience)
+    check_whole(gaps)
+    return number

@@ -36,8 +36,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.protocol import (
     Call,
     Index,
@@ -373,24 +372,17 @@ async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[st
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and await _has_documents(server, unrecorded):
+        if unrecorded and await count_whole(server, unrecorded, patience=Patience()):
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{server.prefix}.fingerprint"}}
-            if await _has_documents(server, name, query):
+            if await count_whole(server, name, query, patience=Patience()):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "
                     "fingerprints"
                 )
-
-
-async def _has_documents(server: Port, index: Index, query: Mapping[str, Any] | None = None) -> bool:
-    """Return whether any document matches; a count that lacks shards is an error, because 0 would permit deletions."""
-    documents, gaps = await count_documents(server, index, query, patience=Patience())
-    check_whole(gaps)
-    return documents > 0
 
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:

@@ -16,7 +16,7 @@ from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, local_names, noting
 from es_simhash.transport.retry import refresh
@@ -68,9 +68,7 @@ async def remove_fields(
     # Elsewhere nothing of ours was written: what is there with these names is the user's own.
     mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
     if not mappings:
-        own, gaps = await count_documents(server, index, {"exists": {"field": prefix}})
-        check_whole(gaps)
-        if own:
+        if await count_whole(server, index, {"exists": {"field": prefix}}):
             raise nothing_recorded(index_key(index), every, prefix)
         return RemovedFields(0, (), ())
     await refuse_updates(server, index, mappings)
@@ -89,9 +87,7 @@ async def remove_fields(
     metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
     recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
     if dry_run:
-        documents, gaps = await count_documents(server, index, query)
-        check_whole(gaps)
-        return RemovedFields(documents, (), tuple(recorded))
+        return RemovedFields(await count_whole(server, index, query), (), tuple(recorded))
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     with noting(lambda: "no document was changed"):
         for name in names:
@@ -122,9 +118,8 @@ async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: 
     for name in [] if local_names(index) == found else await narrowed(server, index):
         if name not in found:
             continue
-        everything, gaps = await count_documents(server, name, query)
-        shown, more = await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
-        check_whole([*gaps, *more])
+        everything = await count_whole(server, name, query)
+        shown = await count_whole(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
         if shown < everything:
             found.remove(name)
     return found
