@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
@@ -176,47 +177,38 @@ async def reconcile(
     if regroup and not dry_run:
         await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
     grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
-
-    async def check() -> None:
-        return await check_recorded(server, index, grouping, before=resolved, regroup=regroup)
-
-    changed = 0
-    failures: list[Failure] = []
-    writers: list[_Writer] = []
-
-    with noting(lambda: were(sum(each.changed for each in writers), "rewritten")):
+    check = partial(check_recorded, server, index, grouping, before=resolved, regroup=regroup)
+    writer = _Writer(server.prefix, batch, grouping, check)
+    with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await read_groups(
                 server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
             )
             wrong = await server.compute(groups.wrong)
-            writers.append(writer := _Writer(server.prefix, groups, batch, grouping))
             # Those with the ids were changed by a flow that takes these fields out by itself.
             bare = await grouped_without_fingerprint(server, index) if ids is None else []
-            if dry_run:
-                changed = len(wrong) + len(bare)
-            else:
-                await writer.write(server, wrong, check)
-                await writer.clear(server, bare, check)
-                changed = sum(each.changed for each in writers)
-                failures = writer.failures
-            duplicates = len(groups.duplicates)
-            is_settled = not failures and not writer.moved and not (dry_run and changed)
-            report = Reconciled(
-                len(table), len(table) - duplicates, duplicates, changed, tuple(failures), is_settled, groups.unread
-            )
-            if dry_run or failures or not writer.moved:
+            if not dry_run:
+                writer.moved = 0
+                await writer.write(server, groups, wrong)
+                await writer.clear(server, bare)
+            if dry_run or writer.failures or not writer.moved:
                 break
-    untagged = 0
+    changed = len(wrong) + len(bare) if dry_run else writer.changed
+    untagged, failures = 0, writer.failures
     if since is None:
         untagged, more = await untag_stale(server, index, resolved, ids=ids, dry_run=dry_run)
         failures = [*failures, *more]
-    report = replace(
-        report,
-        failures=tuple(failures),
-        is_settled=report.is_settled and not (failures or (dry_run and untagged)),
-        untagged=untagged,
-        rule=str(grouping),
+    duplicates = len(groups.duplicates)
+    report = Reconciled(
+        len(table),
+        len(table) - duplicates,
+        duplicates,
+        changed,
+        tuple(failures),
+        not (failures or writer.moved or (dry_run and (changed or untagged))),
+        groups.unread,
+        untagged,
+        str(grouping),
     )
     if not dry_run:
         await refresh(server, index)
@@ -233,33 +225,35 @@ def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> 
 
 
 class _Writer:
-    """Puts documents into the groups they belong to."""
+    """
+    Puts documents into the groups they belong to; *check* raises if they are not grouped in this way any more.
+    *moved*: how many others changed, so that they are to be judged again.
+    """
 
-    def __init__(self, prefix: str, groups: Groups, batch: int, grouping: Grouping) -> None:
+    def __init__(self, prefix: str, batch: int, grouping: Grouping, check: Callable[[], Awaitable[None]]) -> None:
         self._prefix = prefix
         self._batch = batch
-        self._groups = groups
-        self._at: str | None = None
+        self._check = check
         # Where the moment decides which document stays, a document that never had one must not get the latest.
         self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
         self.changed = 0
         self.moved = 0
         self.failures: list[Failure] = []
 
-    async def write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
-        """Rewrite the documents at *places*; *check*, before each request, that they are still grouped in this way."""
+    async def write(self, server: Port, groups: Groups, places: Sequence[int]) -> None:
+        """Rewrite the documents at *places* of *groups*; each request is checked before."""
+        before = self.changed
         for begin in range(0, len(places), self._batch):
-            self._at = None if self._orders_by_at else await server.compute(now)
-            await self._write(server, places[begin : begin + self._batch], check)
+            at = None if self._orders_by_at else await server.compute(now)
+            await self._write(server, groups, places[begin : begin + self._batch], at)
             done = min(begin + self._batch, len(places))
             server.tell(Progress(done, len(places), "rewriting groups"))
-        if self.changed:
-            await check()  # a batch that was on its way when the grouping was changed is an error, and no success
+        if self.changed > before:
+            await self._check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    async def _write(self, server: Port, places: Sequence[int], check: Callable[[], Awaitable[None]]) -> None:
-        table = self._groups.table
-        rows = {place: table.row(place) for place in places}
-        wanted = {row.key: (row, self._fields(place), self._groups.version(place)) for place, row in rows.items()}
+    async def _write(self, server: Port, groups: Groups, places: Sequence[int], at: str | None) -> None:
+        rows = {place: groups.table.row(place) for place in places}
+        wanted = {row.key: (row, _fields(groups, place, at), groups.version(place)) for place, row in rows.items()}
         moved: set[Key] = set()
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -276,11 +270,11 @@ class _Writer:
                 return None
             return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=check)
+        outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=self._check)
         self.moved += len(moved)
         self._count(outcomes)
 
-    async def clear(self, server: Port, places: Sequence[Key], check: Callable[[], Awaitable[None]]) -> None:
+    async def clear(self, server: Port, places: Sequence[Key]) -> None:
         """Take the group fields out of the documents at *places* that have no fingerprint."""
 
         def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -293,7 +287,7 @@ class _Writer:
         for begin in range(0, len(places), self._batch):
             part = places[begin : begin + self._batch]
             wanted = [self._prefix, f"{self._prefix}.*"]
-            self._count(await rewrite(server, part, change, source=wanted, check=check))
+            self._count(await rewrite(server, part, change, source=wanted, check=self._check))
 
     def _count(self, outcomes: Sequence[Outcome | None]) -> None:
         for outcome in outcomes:
@@ -307,12 +301,13 @@ class _Writer:
                 self.failures.append(outcome.to_failure())
         refuse_hindered(outcomes)
 
-    def _fields(self, place: int) -> dict[str, Any]:
-        canonicals = self._groups.canonical[[place]]
-        [name] = self._groups.names(canonicals)
-        if canonicals[0] == place:
-            return group_fields(name, at=self._at)
-        return group_fields(name, canonical=name, distance=int(self._groups.distance[place]), at=self._at)
+
+def _fields(groups: Groups, place: int, at: str | None) -> dict[str, Any]:
+    canonicals = groups.canonical[[place]]
+    [name] = groups.names(canonicals)
+    if canonicals[0] == place:
+        return group_fields(name, at=at)
+    return group_fields(name, canonical=name, distance=int(groups.distance[place]), at=at)
 
 
 TAGS = 5_000
