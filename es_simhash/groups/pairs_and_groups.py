@@ -379,20 +379,16 @@ class _Reader:
     async def read_names(self, server: Port) -> list[tuple[str, int]]:
         """Return some more names, in order, with the number of duplicates of each; empty after the last one."""
         while page := await self._names.read(server):
-            found = [(name, bucket["doc_count"]) for name, bucket in page]
-            if self._options.filter is not None:
-                found = await self._count(server, [name for name, _ in found])
-            # The canonical of a group may be missing, so it is a little smaller than it seems, but never larger.
+            buckets = dict(page)
+            if self._options.filter is not None:  # a group is whole
+                duplicates = [self._is_duplicate]
+                group = self._fields.group
+                buckets = await aggregate_named(server, self._index, duplicates, group, list(buckets))
+            found = [(name, buckets[name]["doc_count"] if name in buckets else 0) for name, _ in page]
             large = [each for each in found if 0 < each[1] >= self._options.min_size - 1]
             if large:
                 return large
         return []
-
-    async def _count(self, server: Port, names: list[str]) -> list[tuple[str, int]]:
-        """Return the groups *names* with the number of all their duplicates, also of those that do not match."""
-        group = self._fields.group
-        found = await aggregate_named(server, self._index, [self._is_duplicate], group, names)
-        return [(name, found[name]["doc_count"] if name in found else 0) for name in names]
 
     async def read(self, server: Port, names: list[str]) -> list[Group]:
         """Return the groups *names*, as far as they are large enough."""

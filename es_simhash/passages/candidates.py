@@ -15,7 +15,7 @@ from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
-from es_simhash.passages.lookup import CommonPassages, Lookup
+from es_simhash.passages.lookup import Lookup, common_passages
 from es_simhash.transport.answers import find_gaps, is_source_refused
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.limits import is_beyond
@@ -70,7 +70,7 @@ async def _begin_part(server: Port, lookup: Lookup, terms: Sequence[str]) -> tup
         number, gaps = await count_documents(server, lookup.index, query, routing=lookup.options.routing)
         lookup.note(gaps)
         if number > most:
-            lookup.note([CommonPassages(number, len(common))])
+            lookup.note([common_passages(number, len(common))])
             return hits, queries
     return hits, [*queries, query]
 
@@ -83,7 +83,7 @@ async def _begin_by_text(
     query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
     number, hits = await _read_first(server, lookup, query)
     if not lookup.is_stream and number is not None and number > lookup.options.sizes.common:
-        lookup.note([CommonPassages(number)])
+        lookup.note([common_passages(number)])
         return hits, []
     return hits, [] if number == 0 else [query]
 

@@ -20,7 +20,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, read_settings_by_index
 from es_simhash.passages.candidates import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlap, Overlaps
-from es_simhash.passages.lookup import Lookup, PassageOptions, Unfilled, refuse_without_passages
+from es_simhash.passages.lookup import Lookup, PassageOptions, added_late, refuse_without_passages, without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.protocol import Index, check_index, document_key, index_key
@@ -121,12 +121,12 @@ async def _prepare(
 async def _check_filled(server: Port, lookup: Lookup) -> None:
     """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
-    lookup.note(Unfilled(name) for name, own in lookup.each.items() if own.passages == "partial")
+    lookup.note(added_late(lookup.each))
     if not lookup.gaps and not context.is_filled(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
         lookup.note(gaps)
         if missing:
-            lookup.note([Unfilled(index_key(index), missing)])
+            lookup.note([without_passages(index_key(index), missing)])
         elif not gaps:
             context.learn_filled(index)
     if lookup.gaps:
@@ -166,10 +166,8 @@ async def check_filled(server: Port, index: Index, each: Mapping[str, IndexSetti
     refuse_without_passages(each, "texts cannot be compared")
     await refresh(server, index)
     missing = await count_whole(server, index, without_passages_query(server.prefix))
-    unfilled = [Unfilled(name) for name, own in each.items() if own.passages == "partial"]
-    unfilled += [Unfilled(index_key(index), missing)] if missing else []
+    unfilled = [*added_late(each), *([without_passages(index_key(index), missing)] if missing else [])]
     if unfilled:
         raise IncompleteSearchError(
-            f"documents that contain others may be missing: {'; '.join(map(str, unfilled))}",
-            reasons=tuple(map(str, unfilled)),
+            f"documents that contain others may be missing: {'; '.join(unfilled)}", reasons=tuple(unfilled)
         )

@@ -99,50 +99,33 @@ def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
     require_text_fields({name: own.text_fields for name, own in each.items()}, so)
 
 
-@dataclass(frozen=True, slots=True)
-class Unfilled:
-    """Why an index does not have all passages yet; *documents* is 0 if their number is not known."""
-
-    index: str
-    documents: int = 0
-
-    def __str__(self) -> str:
-        if self.documents:
-            return f"{self.documents} documents of {self.index!r} have a fingerprint and no passages: backfill it"
-        return f"passages were added to index {self.index!r} when it had documents: backfill it, without a filter"
+def added_late(each: Mapping[str, IndexSettings]) -> list[str]:
+    """Return why those of the indices *each* do not have all passages yet to which these were added later."""
+    return [
+        f"passages were added to index {name!r} when it had documents: backfill it, without a filter"
+        for name, own in each.items()
+        if own.passages == "partial"
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class CommonPassages:
+def without_passages(index: str, documents: int) -> str:
+    """Return why an index in which *documents* lack their passages does not have all."""
+    return f"{documents} documents of {index!r} have a fingerprint and no passages: backfill it"
+
+
+def common_passages(documents: int, terms: int = 0) -> str:
     """
-    Documents that were not compared, because all that they seem to share is in very many documents.
+    Return why *documents* were not compared: all that they seem to share is in very many documents.
     *terms*: how many terms of the text are common; 0 if the documents were found by words of a short text.
     """
-
-    documents: int
-    terms: int = 0
-
-    def __str__(self) -> str:
-        hashes = f" ({self.terms} hashes)" if self.terms else ""
-        return (
-            f"{self.documents} documents share only passages that very many documents have{hashes}: "
-            "read them with stream_passages, or narrow the lookup with a filter"
-        )
+    hashes = f" ({terms} hashes)" if terms else ""
+    return (
+        f"{documents} documents share only passages that very many documents have{hashes}: "
+        "read them with stream_passages, or narrow the lookup with a filter"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class NotCompared:
-    """A candidate whose text could not be read."""
-
-    index: str
-    id: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"document {self.id!r} of {self.index!r} was not compared: {self.reason}"
-
-
-Reason: TypeAlias = Gap | Unfilled | CommonPassages | NotCompared
+Reason: TypeAlias = Gap | str
 
 
 @dataclass(slots=True)
@@ -211,7 +194,7 @@ class Lookup:
             try:
                 texts[key] = read_hit(hit, self.each[key.index].text_fields)
             except InvalidInputError as error:
-                self.note([NotCompared(key.index, key.id, str(error))])
+                self.note([f"document {key.id!r} of {key.index!r} was not compared: {error}"])
         compared = compare_passages(self._question, list(texts.values()), min_contained=options.min_contained)
         too_little: dict[Key, str] = {}
         for (key, text), each in zip(texts.items(), compared, strict=True):
