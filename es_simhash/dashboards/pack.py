@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from es_simhash.arguments import check_choice
@@ -52,7 +50,7 @@ def index_pattern(subject: Subject) -> dict[str, Any]:
     }
     if subject.time_field:
         attributes["timeFieldName"] = subject.time_field
-    return _saved("index-pattern", subject.id_of("index-pattern"), attributes)
+    return {"type": "index-pattern", "id": subject.id_of("index-pattern"), "attributes": attributes, "references": []}
 
 
 def _link(subject: Subject, field: str) -> dict[str, Any]:
@@ -80,106 +78,73 @@ def _filter(label: str, query: dict[str, Any], reference: str) -> dict[str, Any]
     return {"meta": {**meta, "indexRefName": reference}, "query": query, "$state": {"store": "appState"}}
 
 
-def search(
+def _saved(
     subject: Subject,
-    kind: str,
-    title: str,
-    description: str,
-    *,
-    columns: Sequence[str],
-    sort: Sequence[Sequence[str]],
-    filters: Mapping[str, dict[str, Any]],
-) -> dict[str, Any]:
-    """Return a saved search of the documents that match all *filters*, which are queries by label."""
-    attributes = {
-        "title": title,
-        "description": description,
-        "columns": columns,
-        "sort": sort,
-        "hits": 0,
-        "version": 1,
-    }
-    return _with_source("search", subject, kind, attributes, filters)
-
-
-def visualization(
-    subject: Subject,
-    kind: str,
-    title: str,
-    description: str,
-    *,
     type_: str,
+    kind: str,
+    attributes: Mapping[str, Any],
+    *,
+    filters: Mapping[str, dict[str, Any]] | None = None,
+    references: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return an object; with *filters*, which are queries by label, it searches the index pattern of the pack."""
+    source: dict[str, Any] = {"query": {"query": "", "language": "kuery"}, "filter": []}
+    if filters is not None:
+        names = [
+            f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))
+        ]
+        pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
+        source["filter"] = [_filter(*each, name) for each, name in zip(filters.items(), names, strict=True)]
+        source["indexRefName"] = _INDEX_REFERENCE
+        references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
+    attributes = {**attributes, "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(source)}}
+    return {"type": type_, "id": subject.id_of(kind), "attributes": attributes, "references": list(references)}
+
+
+def _panel(
+    subject: Subject,
+    kind: str,
+    title: str,
+    description: str,
+    *,
+    type: str,
     params: dict[str, Any],
     aggs: Sequence[dict[str, Any]] = (),
-    filters: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    filters: Mapping[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them."""
-    state = {"title": title, "type": type_, "params": params, "aggs": list(aggs)}
+    title = _title(subject, title)
     attributes = {
         "title": title,
         "description": description,
-        "visState": _dump(state),
+        "visState": _dump({"title": title, "type": type, "params": params, "aggs": list(aggs)}),
         "uiStateJSON": "{}",
         "version": 1,
     }
-    if aggs:
-        return _with_source("visualization", subject, kind, attributes, filters)
-    attributes["kibanaSavedObjectMeta"] = {"searchSourceJSON": _dump(_source())}
-    return _saved("visualization", subject.id_of(kind), attributes)
+    return _saved(subject, "visualization", kind, attributes, filters=(filters or {}) if aggs else None)
 
 
-def _with_source(
-    type_: str, subject: Subject, kind: str, attributes: dict[str, Any], filters: Mapping[str, dict[str, Any]]
+def _dashboard(
+    subject: Subject, kind: str, title: str, description: str, saved: Mapping[str, Any], time: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return an object that searches the index pattern of the pack."""
-    names = [f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))]
-    pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-    found = [_filter(label, query, name) for (label, query), name in zip(filters.items(), names, strict=True)]
-    source = _source(found) | {"indexRefName": _INDEX_REFERENCE}
-    attributes["kibanaSavedObjectMeta"] = {"searchSourceJSON": _dump(source)}
-    references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
-    return _saved(type_, subject.id_of(kind), attributes, references)
-
-
-def _source(filters: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    return {"query": {"query": "", "language": "kuery"}, "filter": list(filters)}
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A place on a dashboard; *width* is its share of the row, against the other panels of the row."""
-
-    saved: dict[str, Any]
-    title: str
-    width: int = 1
-
-
-def dashboard(
-    subject: Subject,
-    kind: str,
-    title: str,
-    description: str,
-    *,
-    rows: Sequence[tuple[int, Sequence[Panel]]],
-    time: tuple[str, str],
-) -> dict[str, Any]:
-    """Return a dashboard of *rows* (height, panels from left to right) that opens with the range *time*."""
+    """Return a dashboard of what is *saved* by kind, and stands on it; it opens with the range *time*."""
     panels: list[dict[str, Any]] = []
     references: list[dict[str, Any]] = []
     top = 0
-    for height, row in rows:
-        total, left, passed = sum(panel.width for panel in row), 0, 0
-        for panel in row:
-            passed += panel.width
+    for height, row in read("objects.json")[kind]:
+        there = [each for each in row if each[0] in saved]  # a pack does not have all
+        total, left, passed = sum(width for _, _, width in there), 0, 0
+        for name, shown, width in there:
+            passed += width
             right = _COLUMNS * passed // total
-            number = len(panels)
+            number = str(len(panels))
+            place = {"x": left, "y": top, "w": right - left, "h": height, "i": number}
+            form = {"version": _PANEL_VERSION, "panelIndex": number, "gridData": place}
             reference = f"panel_{number}"
-            place = {"x": left, "y": top, "w": right - left, "h": height, "i": str(number)}
-            shown = {"version": _PANEL_VERSION, "panelIndex": str(number), "gridData": place}
-            panels.append({**shown, "panelRefName": reference, "title": panel.title, "embeddableConfig": {}})
-            references.append({"name": reference, "type": panel.saved["type"], "id": panel.saved["id"]})
+            panels.append({**form, "panelRefName": reference, "title": shown, "embeddableConfig": {}})
+            references.append({"name": reference, "type": saved[name]["type"], "id": saved[name]["id"]})
             left = right
-        top += height
+        top += height if there else 0
     attributes = {
         "title": title,
         "description": description,
@@ -188,17 +153,11 @@ def dashboard(
         "hits": 0,
         "version": 1,
         "timeRestore": bool(subject.time_field),
-        "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(_source())},
     }
+    found = _saved(subject, "dashboard", kind, attributes, references=references)
     if subject.time_field:
-        attributes |= {"timeFrom": time[0], "timeTo": time[1]}
-    return _saved("dashboard", subject.id_of(kind), attributes, references)
-
-
-def _saved(
-    type_: str, id_: str, attributes: dict[str, Any], references: list[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    return {"type": type_, "id": id_, "attributes": attributes, "references": references or []}
+        found["attributes"] |= {"timeFrom": time[0], "timeTo": time[1]}
+    return found
 
 
 def _dump(part: Any) -> str:
@@ -258,24 +217,15 @@ def build_dashboards(
     panels = _panels(subject)
     if product == "kibana":
         panels |= _lens_panels(subject)
-    group = dashboard(
-        subject,
-        "group",
-        _title(subject, "one group"),
-        "The documents of one group of near-duplicates.",
-        rows=_rows("group", searches | panels),
-        time=ALL_TIME,
-    )
-    overview = dashboard(
-        subject,
-        "overview",
-        _title(subject),
-        "How many documents are near-duplicates, of which source, in which groups.",
-        rows=_rows("overview", searches | panels),
+    saved = searches | panels
+    group = "The documents of one group of near-duplicates."
+    overview = "How many documents are near-duplicates, of which source, in which groups."
+    dashboards = [
+        _dashboard(subject, "group", _title(subject, "one group"), group, saved, ALL_TIME),
         # The products' own choice, the last 15 minutes, is empty for most archives of texts.
-        time=("now-1y", "now"),
-    )
-    return [index_pattern(subject), *searches.values(), *panels.values(), group, overview]
+        _dashboard(subject, "overview", _title(subject), overview, saved, ("now-1y", "now")),
+    ]
+    return [index_pattern(subject), *saved.values(), *dashboards]
 
 
 def _title(subject: Subject, part: str = "") -> str:
@@ -286,10 +236,12 @@ def _title(subject: Subject, part: str = "") -> str:
 def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
     newest = [[subject.time_field, "desc"]] if subject.time_field else []
     sorts = {"newest": newest, "newest_or_by_group": newest or [[subject.fields.group, "asc"]]}
-    found = fill(read("objects.json")["searches"], subject.values | sorts)
-    return {
-        kind: search(subject, kind, **each | {"title": _title(subject, each["title"])}) for kind, each in found.items()
-    }
+    found = {}
+    for kind, each in fill(read("objects.json")["searches"], subject.values | sorts).items():
+        filters = each.pop("filters")
+        attributes = {**each, "title": _title(subject, each["title"]), "hits": 0, "version": 1}
+        found[kind] = _saved(subject, "search", kind, attributes, filters=filters)
+    return found
 
 
 def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
@@ -299,23 +251,17 @@ def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
         if kind not in absent:
             spec = panel_chart(subject, kind)
             params = {"spec": json.dumps(spec, ensure_ascii=False, indent=2)}
-            description = spec["description"]
-            found[kind] = visualization(subject, kind, _title(subject, title), description, type_="vega", params=params)
+            found[kind] = _panel(subject, kind, title, spec["description"], type="vega", params=params)
     values = subject.values | {"id_of_overview": subject.id_of("overview")}
     for kind, title, text in (
         ("about", "what the numbers mean", _about_numbers(subject)),
         ("about_group", "about the page of one group", fill(read_text("about_group.md"), values)),
     ):
         markdown = {"markdown": text, "fontSize": 12, "openLinksInNewTab": False}
-        found[kind] = visualization(subject, kind, _title(subject, title), "", type_="markdown", params=markdown)
-    found["table"] = visualization(
-        subject,
-        "table",
-        _title(subject, "groups to open"),
-        "The largest groups. A group is a link to its documents.",
-        type_="table",
-        **fill(read("objects.json")["table"], subject.values),
-    )
+        found[kind] = _panel(subject, kind, title, "", type="markdown", params=markdown)
+    said = "The largest groups. A group is a link to its documents."
+    table = fill(read("objects.json")["table"], subject.values)
+    found["table"] = _panel(subject, "table", "groups to open", said, type="table", **table)
     return found
 
 
@@ -339,12 +285,3 @@ def _lens_panels(subject: Subject) -> dict[str, dict[str, Any]]:
     ids = {kind: subject.id_of(kind.replace("_", "-")) for kind in read("lens.json")}
     found = {kind: fill(each, values | {"id": ids[kind]}) for kind, each in read("lens.json").items()}
     return {kind: each for kind, each in found.items() if each}
-
-
-def _rows(name: str, saved: dict[str, dict[str, Any]]) -> list[tuple[int, list[Panel]]]:
-    """Return what stands where on a dashboard, without the objects that this pack does not have."""
-    rows = [
-        (height, [Panel(saved[kind], title, width) for kind, title, width in panels if kind in saved])
-        for height, panels in read("objects.json")[name]
-    ]
-    return [(height, panels) for height, panels in rows if panels]
