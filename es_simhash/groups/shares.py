@@ -198,15 +198,9 @@ def _divide(sample: Fingerprints, key: int, sections: int, shares: int) -> list[
     """Return ranges of sections which have nearly equal shares of the sample."""
     if shares == 1 or sections == 1:
         return [(0, sections)]
-    swapped = sample.copy()
-    Swaps(key).apply(swapped)
-    swapped.sort()
-    numbers = (swapped >> np.uint64(BITS + 1 - sections.bit_length())).astype(np.int64)
-    edges = {0, sections}
-    for share in range(1, shares):
-        edges.add(int(numbers[share * len(numbers) // shares]))
-    ordered = sorted(edges)
-    return list(pairwise(ordered))
+    numbers = np.sort(_sections(sample, key, sections))
+    edges = {0, sections, *(int(numbers[share * len(numbers) // shares]) for share in range(1, shares))}
+    return list(pairwise(sorted(edges)))
 
 
 def _collect(found: Iterable[ValuePairs | Fingerprints]) -> Iterator[ValuePairs | Fingerprints]:

@@ -35,7 +35,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeCounts:
+class TimeCounts(Record):
     """
     Documents over time: intervals for the years that have 98 % of the documents, and the rest.
     *interval*: ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
@@ -51,18 +51,12 @@ class TimeCounts:
     without: Count = Count()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "field": self.field,
-            "interval": self.interval,
-            "parts": [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()],
-            "earlier": self.earlier.to_dict(),
-            "later": self.later.to_dict(),
-            "without": self.without.to_dict(),
-        }
+        parts = [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()]
+        return Record.to_dict(self) | {"parts": parts}
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCounts:
+class SourceCounts(Record):
     """
     Documents by source; a document with several sources counts in each.
     *parts*: the sources with the most duplicates, then with the most documents. *others*: all other sources together.
@@ -76,12 +70,8 @@ class SourceCounts:
     without: Count = Count()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "field": self.field,
-            "parts": [{"source": name, **count.to_dict()} for name, count in self.parts.items()],
-            "others": self.others.to_dict(),
-            "number": self.number,
-            "without": self.without.to_dict(),
+        return Record.to_dict(self) | {
+            "parts": [{"source": name, **each.to_dict()} for name, each in self.parts.items()]
         }
 
 
