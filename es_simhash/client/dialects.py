@@ -1,5 +1,5 @@
 """
-The method names of the search clients, by API name; multi-gets that keep the text of ``_source``.
+The method names of the search clients, by API name; answers that are read as the text that the server sent.
 
 No other module knows the names. No transport option is set, no connection opened, no client library
 imported, and the caller's client is not changed.
@@ -67,7 +67,13 @@ class Dialect:
     source_options: Mapping[str, Any] = field(default_factory=dict)
 
     def _prepared(self, client: Any, call: Call) -> Callable[[], Any]:
-        client = with_raw_source(client) if call.raw_source else client
+        if call.raw_source or call.bare_keys:
+            reading = _reading_with(client, read_sources if call.raw_source else read_keys)
+            if reading is None and call.raw_source:
+                raise WrongTypeError(
+                    f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
+                )
+            client = client if reading is None else reading
         if "params" in call.arguments:
             return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
         return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
@@ -207,44 +213,52 @@ def is_async_client(client: Any) -> bool:
 _READERS = ("serializers", "deserializer")
 
 
-def with_raw_source(client: Any) -> Any:
+# Returns the answer that the text has, read in part by the client's own reader; ValueError if that should read it all.
+_Read = Callable[[bytes | str, Callable[[bytes | str], Any]], Any]
+
+
+def _reading_with(client: Any, read: _Read) -> Any | None:
     """
-    Return a copy of *client* whose multi-gets give each ``_source`` as the text that the server sent.
-    A number that is read as a double and written again may change; its text does not. The copy shares the connections.
-    Make a first request with *client* itself: an async client opens its connections then.
+    Return a copy of *client* whose answers *read* reads; ``None`` if it has no transport of a known kind to copy.
+    The copy shares the connections. Make a first request with *client* itself: an async client opens them then.
     """
     transport = getattr(client, "transport", None)
     reader = next((name for name in _READERS if hasattr(transport, name)), None)
     if reader is None:
-        raise WrongTypeError(
-            f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
-        )
-    transport = copy.copy(transport)
-    setattr(transport, reader, _RawReader(getattr(transport, reader)))
-    clone = copy.copy(client)
+        return None
+    try:
+        transport, clone = copy.copy(transport), copy.copy(client)
+    except Exception:  # noqa: BLE001 -- whatever a wrapper around a client does
+        return None
+    setattr(transport, reader, _RawReader(getattr(transport, reader), read))
     name = "_transport" if hasattr(client, "_transport") else "transport"
     setattr(clone, name, transport)
     return clone
 
 
 class _RawReader:
-    """Reads answers as *reader* does, except the sources of a multi-get."""
+    """Reads answers by *read*, and what that refuses by *reader*, such as an error of something before the server."""
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, read: _Read) -> None:
         self._reader = reader
+        self._read = read
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
     def loads(self, data: bytes | str, mimetype: str | None = None) -> Any:
         try:
-            return _read(data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data)
-        except ValueError:  # no multi-get: an error of the server, or of something before it
+            return self._read(data, lambda text: self._reader.loads(text, mimetype))
+        except ValueError:
             return self._reader.loads(data, mimetype)
 
 
-def _read(text: str) -> dict[str, Any]:
-    members = split_members(text)
+def read_sources(data: bytes | str, _: Any = None) -> dict[str, Any]:
+    """
+    Read a multi-get, each ``_source`` as the text that the server sent.
+    A number that is read as a double and written again may change; its text does not.
+    """
+    members = split_members(data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data)
     if "docs" not in members:
         raise ValueError("the answer has no documents")
     docs = []
@@ -254,3 +268,38 @@ def _read(text: str) -> dict[str, Any]:
         plain = {name: json.loads(value) for name, value in parts.items()}
         docs.append(plain if source is None else {**plain, "_source": source})
     return {**{name: json.loads(value) for name, value in members.items()}, "docs": docs}
+
+
+_BUCKETS, _KEY = b'"buckets":[', b'{"key":'
+_NO_NUMBER = bytes(set(range(256)) - set(b"-0123456789,"))
+_LEAST = -(1 << 63)
+
+
+def read_keys(data: bytes | str, read_rest: Callable[[bytes | str], Any]) -> Any:
+    """Read a multi-search by *read_rest*, but buckets that have nothing but a 64-bit number as one array."""
+    import numpy as np  # noqa: PLC0415 -- loads slowly
+
+    text = data if isinstance(data, bytes) else data.encode("ascii")
+    rest, found, read_to = b"", [], 0
+    while (begin := text.find(_BUCKETS + _KEY, read_to) + len(_BUCKETS)) >= len(_BUCKETS):
+        end = text.index(b"]", begin)
+        buckets = text[begin:end]
+        numbers = buckets.translate(None, _NO_NUMBER)
+        count = numbers.count(b",") + 1
+        # Nothing else is in them, so that nothing is taken for a number that is none.
+        if buckets.count(_KEY) != count or len(buckets) != len(numbers) + count * len(_KEY + b"}"):
+            raise ValueError("the buckets have more than a number")
+        values = np.fromstring(numbers, np.int64, count, sep=",")
+        # numpy makes the nearest one of a number with more than 64 bits.
+        if len(values) != count or values.min() == _LEAST or values.max() == ~_LEAST:
+            raise ValueError("a number may have more than 64 bits")
+        found.append(values)
+        rest += text[read_to:begin] + str(len(found)).encode()
+        read_to = end
+    rest += text[read_to:]
+    answer = read_rest(rest if isinstance(data, bytes) else rest.decode())
+    for response in answer["responses"] if found else ():
+        for each in response.get("aggregations", {}).values():
+            if each.get("buckets"):
+                each["buckets"] = found[each["buckets"][0] - 1]
+    return answer

@@ -109,7 +109,7 @@ class IngestSizes:
     """
 
     characters: int = 4_000_000
-    first: int = 100
+    first: int = 50
     asking: int = 500
     most: int = 2_000
     in_flight: int = 100_000
@@ -156,7 +156,7 @@ class IngestOptions:
             is read where the reports are read.
         batch:
             Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
-            each of them. The first two requests have 100 at most.
+            each of them. The first two requests have 50 at most.
         lookup:
             ...
         checkpoint:

@@ -21,7 +21,7 @@ logger = logging.getLogger("es_simhash")
 # A batch is what the hashing works on at once: enough for arrays to pay, few enough to keep in memory.
 BATCH_DOCUMENTS = 500
 # Fewer at the beginning, so that the first come early.
-FIRST_DOCUMENTS = 100
+FIRST_DOCUMENTS = 50
 BATCH_CHARACTERS = 1_000_000
 
 PAUSE: Final = object()

@@ -188,13 +188,11 @@ class Snapshot:
         if found is None:
             return reading.Page(asked, again=[asked], is_refused=True)
         view.note(answer)
-        digits = [each["key"] for each in found["fingerprints"]["buckets"]]
-        values = reading.read_fingerprints(digits)
+        values = reading.read_fingerprints(buckets := found["fingerprints"]["buckets"])
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        return reading.Page(
-            asked, values, [Span(digits[-1], asked.last)] if len(digits) >= self._page_size.size else []
-        )
+        rest = [Span(buckets[-1]["key"], asked.last)] if len(buckets) >= self._page_size.size else []
+        return reading.Page(asked, values, rest)
 
     async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""

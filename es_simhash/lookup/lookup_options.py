@@ -152,12 +152,12 @@ Lookups = Literal["auto", "server", "memory"]
 
 MEMORY_BYTES = 1 << 30
 
-# Fewer lookups than these are never worth a table.
-FEWEST = 500
+# Fewer lookups than these are never worth a table, which takes some six requests however small it is.
+FEWEST = 100
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
-READING, ASKING = 0.0025, 0.7
+READING, ASKING = 0.0015, 0.7
 
 
 @dataclass(frozen=True, slots=True)

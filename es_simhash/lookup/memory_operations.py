@@ -35,6 +35,9 @@ SEARCHES = 2
 DIGITS = 16
 # A file is not used where at least this share of its fingerprints is gone from the index.
 DEAD = 0.2
+GONE = 404
+# What to leave out of an answer, so that its buckets have nothing but their key.
+COUNTS = "-responses.aggregations.fingerprints.buckets.doc_count"
 
 _Range = TypeVar("_Range")
 
@@ -82,12 +85,13 @@ def read_aggregations(answer: Mapping[str, Any], kind: ResidentFault) -> Mapping
     return found
 
 
-def read_fingerprints(keys: Sequence[str] | Sequence[int]) -> NDArray[np.uint64]:
-    """Return fingerprints, given as signed copies or as hex digits; raise ResidentError unless each has 16 of these."""
+def read_fingerprints(buckets: Sequence[Mapping[str, Any]] | NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the keys of *buckets*, signed copies or hex digits; raise ResidentError unless each has 16 of these."""
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
-    if keys and isinstance(keys[0], int):
-        return np.array(keys, np.int64).view(np.uint64)
+    keys = buckets if isinstance(buckets, np.ndarray) else [each["key"] for each in buckets]
+    if len(keys) and not isinstance(keys[0], str):
+        return np.asarray(keys, np.int64).view(np.uint64)
     digits = [str(each) for each in keys]
     joined = "".join(digits)
     if joined.strip("0123456789abcdef") or set(map(len, digits)) - {DIGITS}:
@@ -156,9 +160,6 @@ def as_array(fingerprints: Sequence[int]) -> NDArray[np.uint64]:
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
     return np.array(fingerprints, np.uint64)
-
-
-GONE = 404
 
 
 class Resident:
@@ -320,12 +321,12 @@ class Resident:
         behind = [Range(shard, each.certain + 1) for shard, each in self._readings.items() if each.is_behind]
         return _joined([shown, await self._read(server, behind)])
 
-    def _lines(self, ranges: Iterable[Range]) -> list[Mapping[str, Any]]:
+    def _call(self, ranges: Iterable[Range]) -> Call:
         lines: list[Mapping[str, Any]] = []
         for each in ranges:
             header = {"index": each.shard.index, "preference": f"_shards:{each.shard.number}"}
             lines += [header, self._body(each)]
-        return lines
+        return Call("msearch", {"body": lines, "filter_path": COUNTS}, bare_keys=True)
 
     def _body(self, wanted: Range) -> dict[str, Any]:
         fields = self._fields
@@ -376,22 +377,21 @@ class Resident:
 
     async def _read(self, server: Port, ranges: Iterable[Range]) -> NDArray[np.uint64]:
         """Search *ranges*, a few in each request; return the fingerprints shown."""
-        pages = await read_ranges(
-            server, ranges, calls=lambda some: [Call("msearch", {"body": self._lines(some)})], take=self._take
-        )
+        pages = await read_ranges(server, ranges, calls=lambda some: [self._call(some)], take=self._take)
+        shown = _joined([each.fingerprints for each in pages if each.fingerprints is not None])
+        await server.compute(self.table.add, shown)
+        check_memory(self.table, self._memory_bytes)
         self._advance(pages)
-        return _joined([each.fingerprints for each in pages if each.fingerprints is not None])
+        return shown
 
     def _take(self, asked: Sequence[Range], answers: Sequence[Any]) -> list[Page[Range]]:
-        """Put the fingerprints of the answer to the one multi-search of the ranges *asked* into the table."""
+        """Read the answer to the one multi-search of the ranges *asked*."""
         [answer] = answers
         if isinstance(answer, Exception):
             if not is_passing(answer):
                 raise as_fault(answer, "numbers")
             return [Page(each, again=[each], is_refused=True) for each in asked]
-        pages = [self._page(each, one) for each, one in zip(asked, answer["responses"], strict=True)]
-        check_memory(self.table, self._memory_bytes)
-        return pages
+        return [self._page(each, one) for each, one in zip(asked, answer["responses"], strict=True)]
 
     def _page(self, asked: Range, answer: Mapping[str, Any]) -> Page[Range]:
         if self._page_size.shrink(answer.get("error") or {}):
@@ -406,10 +406,9 @@ class Resident:
         if "broken" in found and found["broken"]["doc_count"]:
             raise ResidentError("fingerprint")
         terms, last = found["fingerprints"], found["last"].get("value")
-        values = read_fingerprints([each["key"] for each in terms["buckets"]])
+        values = read_fingerprints(terms.get("buckets", ()))  # servers leave an empty list out where they filter it
         last = NOTHING if last is None else int(last)
         again = asked.halves(last) if terms.get("sum_other_doc_count") else []
-        self.table.add(values)
         return Page(asked, values, again, last=last)
 
     def _advance(self, pages: Iterable[Page[Range]]) -> None:

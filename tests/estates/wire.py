@@ -225,7 +225,7 @@ def _operations(body: bytes) -> list[tuple[list[bytes], Any]]:
 
 
 def _spoil_shards(answer: Answer, how: str) -> Answer:
-    """Take the later half of the hits away, and say so as a server would."""
+    """Take the later half of the hits and buckets away, and say so as a server would."""
     status, data = answer
     if status >= 400:
         return answer
@@ -233,8 +233,10 @@ def _spoil_shards(answer: Answer, how: str) -> Answer:
     for each in whole.get("responses", [whole]):
         if "_shards" not in each:
             continue
-        hits = each.get("hits", {}).get("hits", [])
-        del hits[len(hits) // 2 :]
+        shown = [each.get("hits", {}).get("hits", [])]
+        shown += [found.get("buckets", []) for found in each.get("aggregations", {}).values()]
+        for some in shown:
+            del some[len(some) // 2 :]
         if how == "timed_out":
             each["timed_out"] = True
             continue
@@ -242,7 +244,7 @@ def _spoil_shards(answer: Answer, how: str) -> Answer:
         if how == "failed":
             each["_shards"]["failed"] += 1
             each["_shards"]["failures"] = [{"shard": 0, "reason": _error(503)}]
-    return status, json.dumps(whole).encode()
+    return status, json.dumps(whole, separators=(",", ":")).encode()
 
 
 def _run(steps: Steps, send: Any) -> Answer:

@@ -91,7 +91,7 @@ def test_shards_that_do_not_answer():
     """The documents are written, and their reports say that something may have been missed."""
 
     class Silent(FakeServer):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             answer = super().msearch(body)
             if "passages" in str(body):
                 for each in answer["responses"]:
@@ -141,7 +141,7 @@ def test_a_request_that_is_too_large():
     """It is sent in halves."""
 
     class Narrow(FakeServer):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             return ServerError(413) if "passages" in str(body) and len(body) > 2 else super().msearch(body)
 
     store = Narrow(mapping=build_mapping(text_field="body", passages=True))

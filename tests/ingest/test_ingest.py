@@ -162,7 +162,7 @@ def test_lookups_refused_for_load_are_asked_again(way):
     class Full(FakeServer):
         searches = 0
 
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             error = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return {"responses": [error for _ in body[1::2]]}
 
@@ -241,7 +241,7 @@ def test_lookups_that_fail_for_good_lose_no_report(way):
     class Failing(FakeServer):
         asked = 0
 
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             self.asked += 1
             return ServerError(500) if self.asked > 1 else super().msearch(body)
 
@@ -280,7 +280,7 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
             self.reads -= 1
             return failure if self.reads < 0 else super().get_mapping(index, filter_path)
 
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             answer = super().msearch(body)
             for each in answer["responses"]:
                 each["_shards"] = {"total": 2, "successful": 1, "failed": 0}

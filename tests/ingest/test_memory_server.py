@@ -5,14 +5,18 @@ import queue
 import threading
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.groups.read import GroupLookups
+from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
+from es_simhash.lookup.memory_file import MemoryFile
+from tests.estates.wire import Wire
 from tests.servers.batches import ingest_in_batches
-from tests.servers.fixtures import make_client
-from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, texts
+from tests.servers.fixtures import client_through, make_client
+from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, resize, texts
 
 EMPTY = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
 
@@ -42,6 +46,96 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
     plain = {way: [(each.id, each.action, each.canonical, each.distance) for each in found[way]] for way in found}
     assert plain["memory"] == plain["server"]
     assert tagged(found["memory"])
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """Ranges are small; return whether each that has fingerprints, and is read from now on, came as an array."""
+    found, read_page = [], reading.Resident._page
+    monkeypatch.setattr(reading, "PAGE", 16)
+
+    def page(self, asked, answer):
+        if "buckets" in (shown := answer.get("aggregations", {}).get("fingerprints", {})):
+            found.append(isinstance(shown["buckets"], np.ndarray))
+        return read_page(self, asked, answer)
+
+    monkeypatch.setattr(reading.Resident, "_page", page)
+    return found
+
+
+def kept_in(path, index, simhash):
+    """Return the fingerprints that an ingest reads into memory."""
+    reports = list(simhash.ingest(index, [], verify=False, lookups="memory", memory_file=path))
+    assert not reports
+    return MemoryFile(path, "simhash", get_scheme(DEFAULT_SCHEME).to_dict()).read().fingerprints.tolist()
+
+
+def test_fingerprints_come_as_arrays(server, index, simhash, pages, tmp_path):
+    """The smallest and the largest of 64 bits too, whatever their sign."""
+    edges, farthest = [0, 1, 2**63 - 2, 2**63 + 1, 2**64 - 2, 2**64 - 1], [2**63 - 1, 2**63]
+    simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
+    fill(server, index, [*planted(60), *edges])
+    assert kept_in(tmp_path / "some", index, simhash) == sorted({*planted(60), *edges})
+    assert pages
+    assert all(pages)
+    fill(server, index, [*planted(60), *edges, *farthest])
+    assert kept_in(tmp_path / "all", index, simhash) == sorted({*planted(60), *edges, *farthest})
+
+
+class Wrapper:
+    """As code around a client that counts calls: it cannot be copied, and the transport that it shows sends nothing."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+
+class CopiedWrapper(Wrapper):
+    def __copy__(self):
+        return CopiedWrapper(self.client)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "options", "is_array"),
+    [(None, {"http_compress": True}, True), (Wrapper, {}, False), (CopiedWrapper, {}, False)],
+)
+def test_clients_in_wrappers_and_compressed_answers(server, index, pages, tmp_path, wrapper, options, is_array):
+    with closing(make_client(server, **options)) as client:
+        given = client if wrapper is None else wrapper(client)
+        simhash = SimHashClient(given, dialect=server.product)
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        fill(server, index, planted(60))
+        assert kept_in(tmp_path / "file", index, simhash) == sorted({*planted(60)})
+        assert set(pages) == {is_array}
+
+
+@pytest.mark.parametrize("fault", ["shards failed", "shards silent", "search timed out", "503 for items", "lost"])
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_gaps_while_fingerprints_are_read(server, index, pages, impatient, fault, number):
+    """A multi-search that shows half of the fingerprints, and says so, is repeated."""
+    wire = Wire(script={("msearch", number): fault})
+    found = texts(60, seed=3)
+    with client_through(server, wire) as simhash:
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+        fill(server, index, [fingerprint(each) for each in found])
+        given = [{"_id": f"n{n}", "body": text} for n, text in enumerate(found)]
+        reports = list(simhash.ingest(index, given, max_distance=3, verify=False, lookups="memory"))
+    assert len(tagged(reports)) == 60
+    assert any(pages)
+    assert len(wire.log) == 1
+
+
+def test_numbers_that_repeat_in_a_shrunk_index(server, index, simhash, pages):
+    """Each shard counted its own operations, so that documents of one shard have the same number now."""
+    found, small = texts(60, seed=3), f"{index}-small"
+    simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 8})
+    fill(server, index, [fingerprint(each) for each in found])
+    resize(server, index, small, 1)
+    given = [{"_id": f"n{n}", "body": text} for n, text in enumerate(found)]
+    assert len(tagged(simhash.ingest(small, given, max_distance=3, verify=False, lookups="memory"))) == 60
+    assert len(pages) > 60 // 16
 
 
 def test_a_document_without_the_signed_copy_is_read(server, index, simhash, client, call, monkeypatch):

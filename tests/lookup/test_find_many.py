@@ -22,7 +22,7 @@ def test_many_keep_their_order_and_their_failures():
     """No text, no text at all, and a search that is refused."""
 
     class NotThere(Candidates):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             answers = super().msearch(body)
             answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
@@ -53,7 +53,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
     """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
 
     class Small(Candidates):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             is_shared = "'wanted': [" in str(body)
             return super().msearch(body) if len(body) <= 4 and not is_shared else ServerError(413, "too large")
 
@@ -63,7 +63,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
     assert [call.api for call in calls].count("msearch") == 7
 
     class Full(Candidates):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             return ServerError(429, "full")
 
     found, _, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions()), Full([0]))
@@ -96,7 +96,7 @@ def test_one_refused_for_load_is_searched_alone():
     """A full queue hits one element of the batch; the others are not sunk, and it gets its answer."""
 
     class Busy(Candidates):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             answers = super().msearch(body)
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers

@@ -79,7 +79,7 @@ def test_what_a_server_refuses_of_many_is_asked_another_way(refuses, message):
     """Every element of the batch gets its answer, though all were planned before the first was refused."""
 
     class RefusingMany(Refusing):
-        def msearch(self, body):
+        def msearch(self, body, filter_path=None):
             return {"responses": [self.element(self.search(line)) for line in body[1::2]]}
 
         def element(self, answer):

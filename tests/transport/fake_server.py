@@ -133,7 +133,7 @@ class FakeServer:
         [name] = names
         return ServerError(404) if self.open.pop(name, None) is None else {}
 
-    def msearch(self, body):
+    def msearch(self, body, filter_path=None):
         return {"responses": [{**self.search(each), "status": 200} for each in body[1::2]]}
 
     def mget(self, body):

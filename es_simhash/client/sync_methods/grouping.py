@@ -177,7 +177,7 @@ class GroupingMethods(SyncBase):
                 is read where the reports are read.
             batch:
                 Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
-                each of them. The first two requests have 100 at most.
+                each of them. The first two requests have 50 at most.
             lookups:
                 ``"server"``: ask the server about each document. ``"memory"``: read the fingerprints of the index
                 first, keep them current, and ask only about documents that have one near them; an error where that is
