@@ -208,7 +208,6 @@ def test_by_default_the_caller_reads_its_own_source():
         ({"batch": 0}, InvalidInputError),
         ({"batch": 10_001}, InvalidInputError),
         ({"batch": "5"}, TypeError),
-        ({"batch": None}, TypeError),
     ],
 )
 def test_sizes_that_cannot_be_used(options, error):
