@@ -472,12 +472,8 @@ class _Reader:
         return compared
 
     async def _prepare(self, server: Port, members: Sequence[NearDup]) -> dict[Key, Shingles]:
-        fields_of = self._resolved.text_fields
-        sets: dict[Key, Shingles] = {}
-        for fields in sorted({fields_of[each.index] for each in members}):
-            part = [each.key for each in members if fields_of[each.index] == fields]
-            found = await fetch_texts(server, self._index, part, fields)
-            found.check_read()
-            prepared = await server.compute(self._measure.prepare, list(found.texts.values()))
-            sets |= zip(found.texts, prepared, strict=True)
-        return sets
+        keys = [each.key for each in members]
+        found = await fetch_texts(server, self._index, keys, self._resolved.text_fields)
+        found.check_read()
+        prepared = await server.compute(self._measure.prepare, list(found.texts.values()))
+        return dict(zip(found.texts, prepared, strict=True))

@@ -299,7 +299,7 @@ async def read_texts(
     index: Index,
     table: Table,
     places: Sequence[int],
-    text_fields: Mapping[str, Sequence[str]],
+    text_fields: TextFields,
     measure: TextMeasure,
 ) -> Texts:
     """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
@@ -313,14 +313,12 @@ async def read_texts(
     versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), FETCH):
         rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
-        for fields in sorted({tuple(text_fields[row.index]) for row in rows.values()}):
-            part = {place: row for place, row in rows.items() if tuple(text_fields[row.index]) == fields}
-            keys = [row.key for row in part.values()]
-            found = await fetch_texts(server, index, keys, fields, versions=True)
-            found.check_read()
-            await server.compute(_add, store, numbers, lengths, part, found)
-            for place, row in part.items():
-                versions[place] = found.versions.get(row.key, (-1, -1))
+        keys = [row.key for row in rows.values()]
+        found = await fetch_texts(server, index, keys, text_fields, versions=True)
+        found.check_read()
+        await server.compute(_add, store, numbers, lengths, rows, found)
+        for place, row in rows.items():
+            versions[place] = found.versions.get(row.key, (-1, -1))
         server.tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions, lengths)

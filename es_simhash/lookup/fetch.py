@@ -9,6 +9,7 @@ from typing import Any, Literal
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.lookup.lookup_options import TextSource
 from es_simhash.lookup.near_dups import NearDup
+from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
@@ -115,12 +116,12 @@ class FoundTexts:
     missing: dict[Key, NoText] = field(default_factory=dict)
     versions: dict[Key, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, hit: Mapping[str, Any], fields: Sequence[str]) -> None:
+    def add(self, hit: Mapping[str, Any], text_fields: TextFields) -> None:
         key = document_key(hit)
         if "_seq_no" in hit:
             self.versions[key] = hit["_seq_no"], hit["_primary_term"]
         try:
-            self.texts[key] = read_hit(hit, fields)
+            self.texts[key] = read_hit(hit, text_fields[key.index])
         except InvalidInputError as error:
             self.missing[key] = NoText("unreadable", str(error))
 
@@ -147,19 +148,15 @@ def ask_source(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
 
 
 async def fetch_texts(
-    server: Port,
-    index: Index,
-    wanted: Sequence[Key],
-    fields: Sequence[str],
-    *,
-    page: int = FETCH,
-    versions: bool = False,
+    server: Port, index: Index, wanted: Sequence[Key], text_fields: TextFields, *, versions: bool = False
 ) -> FoundTexts:
     """Return the texts of *wanted*, from ``_source`` or stored fields, and on request their *versions*."""
     found = FoundTexts()
-    unanswered = await fetch_hits(
-        server, index, wanted, lambda hit: found.add(hit, fields), text_fields=fields, page=page, versions=versions
-    )
+
+    def take(hit: Mapping[str, Any]) -> None:
+        found.add(hit, text_fields)
+
+    unanswered = await fetch_hits(server, index, wanted, take, text_fields=text_fields.all, versions=versions)
     for key, gap in unanswered.items():
         found.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
     return found

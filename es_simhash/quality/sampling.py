@@ -16,6 +16,7 @@ from es_simhash.lookup.fetch import fetch_texts
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -187,7 +188,8 @@ async def read_real_pairs(
             reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(done, asked[done][0], answer, chance)
             done, near, largest = done + 1, near + len(answer), max(largest, len(answer))
-    found = await fetch_texts(server, index, list({each.near_dup.key: None for each in pairs}), settings.text_fields)
+    near_keys = list({each.near_dup.key: None for each in pairs})
+    found = await fetch_texts(server, index, near_keys, TextFields(others=settings.text_fields))
     known = [each for each in pairs if each.near_dup.key in found.texts]
     compared: RealPairs = await server.compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
     return compared, tuple(reasons)
