@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, read_settings
@@ -65,19 +65,38 @@ async def settle_grouping(
     grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
     field_kinds(resolved, grouping)
     if record:
-        for name, one in resolved.each.items():
-            extra = _extra(one, grouping)
-            if extra is not None and read_settings(resolved.mappings[name], prefix=server.prefix) is not None:
-                await _record(server, name, resolved.mappings[name], replace(one, extra=extra))
-                if not regroup:
-                    logger.info(
-                        "index %r records its grouping now, for all that group or look something up: %s%s; another one "
-                        "takes reconcile(regroup=True)",
-                        name,
-                        grouping,
-                        f"; {missed}" if (missed := what_it_misses(grouping.pair_rule)) else "",
-                    )
+        await record_grouping(server, resolved, grouping, regroup=regroup)
     return grouping
+
+
+async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, *, regroup: bool = False) -> None:
+    """
+    Record *grouping* in those of the *resolved* indices that do not; with *regroup* as a change that has begun.
+    The mapping of each is read again before, so that what another program has recorded meanwhile is not replaced.
+    """
+    for name, one in resolved.each.items():
+        if _extra(one, grouping) is None or not _has_record(resolved.mappings[name], server.prefix):
+            continue
+        now = await resolve_index(server, name)
+        own = now.each.get(name)
+        if not regroup:
+            _compare(now, grouping, regroup=False)
+        extra = None if own is None else _extra(own, grouping)
+        if own is None or extra is None:
+            continue
+        await _record(server, name, now.mappings[name], replace(own, extra=extra))
+        if not regroup:
+            logger.info(
+                "index %r records its grouping now, for all that group or look something up: %s%s; another one "
+                "takes reconcile(regroup=True)",
+                name,
+                grouping,
+                f"; {missed}" if (missed := what_it_misses(grouping.pair_rule)) else "",
+            )
+
+
+def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
+    return read_settings(mapping, prefix=prefix) is not None
 
 
 def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
@@ -111,10 +130,18 @@ def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
             )
 
 
-def check_known(context: Context, index: Index, grouping: Grouping) -> None:
-    """Raise if *grouping*, as far as the client remembers, is not that of *index* any more. No requests."""
-    known = context.recall(index)
-    _compare(known[1] if known is not None else Resolved(), grouping, regroup=False)
+async def keep_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved) -> None:
+    """
+    Raise if *index*, as far as the client remembers, records another grouping; record it again where nothing is.
+    So it is where the record was removed, or an index of *before* was made anew. No requests else.
+    """
+    known = server.context.recall(index)
+    if known is None:
+        return
+    _compare(known[1], grouping, regroup=False)
+    lacking = [name for name, one in known[1].each.items() if name in before.each and target_of(one) is None]
+    if any(_has_record(before.mappings[name], server.prefix) for name in lacking):
+        await record_grouping(server, await resolve_index(server, index), grouping)
 
 
 async def check_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool) -> None:
@@ -124,10 +151,9 @@ async def check_recorded(server: Port, index: Index, grouping: Grouping, *, befo
     """
     resolved = await resolve_index(server, index)
     _compare(resolved, grouping, regroup=regroup)
-    for name, mapping in before.mappings.items():
+    for name in before.each.keys() & resolved.mappings.keys():
         settings = resolved.each.get(name)
-        is_grouped = name in before.each and read_settings(mapping, prefix=server.prefix) is not None
-        if is_grouped and name in resolved.mappings and (settings is None or target_of(settings) is None):
+        if _has_record(before.mappings[name], server.prefix) and (settings is None or target_of(settings) is None):
             raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
 

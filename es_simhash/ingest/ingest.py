@@ -15,7 +15,7 @@ from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import shorten
-from es_simhash.groups.recorded import check_known, settle_grouping
+from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.containers import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
@@ -35,14 +35,13 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
-from es_simhash.transport.retry import check_shards, now
+from es_simhash.transport.retry import check_shards, now, unless_refused
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.operations import writes_refused
 from es_simhash.writes.targets import read_source_modes
@@ -99,7 +98,7 @@ async def _ingest(
             grouper = await _make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
         pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
-        async with aclosing(pipeline.run(server, lambda: _check(server, index, target.settings, grouper))) as parts:
+        async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
         if grouper is not None:
@@ -163,11 +162,11 @@ async def _choose_grouping(
     return mappings, await settle_grouping(server, target.resolved, request, record=record)
 
 
-async def _check(server: Port, index: str, settings: IndexSettings, grouper: _Grouper | None) -> None:
+async def _check(server: Port, index: str, target: WriteTarget, grouper: _Grouper | None) -> None:
     """Refuse to go on writing to an index that now has another scheme or another grouping."""
-    await check_unchanged(server, index, settings)
+    await check_unchanged(server, index, target.settings)
     if grouper is not None:
-        check_known(server.context, index, grouper.ingest.grouping)
+        await keep_recorded(server, index, grouper.ingest.grouping, before=target.resolved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +268,11 @@ class _Pipeline:
                 if isinstance(each, BaseException):
                     raise each
             written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-            self.resolved = await check_indices(server, self.index, self.resolved, {name for name in written if name})
+            behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
+            if behind is not self.resolved and self.grouper is not None:  # a rollover
+                grouping = self.grouper.ingest.grouping
+                await unless_refused(record_grouping(server, behind, grouping), 401, 403)
+            self.resolved = behind
             if following is None:
                 return
             if lookup and asked:

@@ -178,7 +178,7 @@ class WithinLimits(Port):
         index, body = arguments.pop("index"), arguments.pop("body")
         hits: list[Mapping[str, Any]] = []
         wanted = call.arguments["body"]["size"]
-        scroll = Scroll(self._inner, index, body, page=body["size"], options=arguments, order={})
+        scroll = Scroll(self, index, body, page=body["size"], options=arguments, order={})
         async with aclosing(scroll.read()) as pages:
             async for page in pages:
                 hits.extend(page)

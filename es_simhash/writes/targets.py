@@ -21,14 +21,16 @@ from es_simhash.mapping.meta import (
     IndexSettings,
     for_derived_source,
     is_derived_refusal,
+    marker_name,
     marker_properties,
+    markers_in_use,
     merge_meta,
     read_settings,
     retired_markers,
     unfilled,
 )
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree
+from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import read_each
@@ -69,23 +71,31 @@ async def write_settings(server: Port, name: str, mapping: Mapping[str, Any], se
     """
     Record *settings* of the index *name* in its *mapping*, with their marker.
     A full mapping, and one of derived source, take no marker: the old one is retired, and lookups read the mapping.
+    Programs that record at the same time do not see each other's marker: the one whose settings stay retires it.
     """
-    record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)}
-    markers: tuple[dict[str, Any], ...] = (
-        marker_properties(settings, prefix=server.prefix, mapping=mapping),
-        retired_markers(mapping, prefix=server.prefix),
-        {},
-    )
+    prefix, own = server.prefix, {marker_name(settings)}
+    for _ in range(ATTEMPTS):
+        record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
+        wanted = marker_properties(settings, prefix=prefix, mapping=mapping)
+        await _put_first(server, name, record, (wanted, retired_markers(mapping, prefix=prefix), {}))
+        server.context.forget()
+        mapping = (await server.get_mapping(index=name))[name]["mappings"]
+        others = set(markers_in_use(mapping, prefix=prefix)) - own
+        if not others or read_settings(mapping, prefix=prefix) != settings:
+            break
+
+
+async def _put_first(server: Port, name: str, record: Mapping[str, Any], markers: Sequence[Mapping[str, Any]]) -> None:
+    """Put *record* with the first of the *markers* that the mapping of *name* takes."""
     for marker in markers:
         properties = {"properties": {server.prefix: {"properties": marker}}} if marker else {}
         try:
-            await server.put_mapping(index=name, body=record | properties)
+            await server.put_mapping(index=name, body={**record, **properties})
             break
         except Exception as error:
             is_refused = status_of(error) == 400 or is_derived_refusal(error_text(error), prefix=server.prefix)
             if not marker or not is_refused:
                 raise
-    server.context.forget()
 
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.

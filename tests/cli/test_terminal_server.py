@@ -46,7 +46,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, True, ["groups", hostile, "--source", "title"]),
         (0, True, ["groups", hostile, "--verify", "0.5"]),
         (1, True, ["tag", hostile]),
-        (5, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
+        (6, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
         (2, False, ["review", plan]),
         (1, True, ["apply", plan, "--archive", archive, "--yes"]),
         (0, True, ["history", LONG["b"], "--archive", archive]),
@@ -57,7 +57,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, True, ["check", hostile]),
         (1, False, ["doctor", hostile]),
         (1, True, ["tune", hostile, "--sample", "5", "--all"]),
-        (1, False, ["reconcile", hostile]),
+        (2, False, ["reconcile", hostile]),
         (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
         (1, False, ["remove-fields", hostile, "--yes"]),
     ]

@@ -1,6 +1,7 @@
 """Ingest and groups on estates: pipelines, refused canonicals, several indices, one id in two shards."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from opensearchpy import OpenSearch
@@ -230,6 +231,37 @@ def test_a_rollover_to_an_index_without_our_fields_is_noticed(server, index, cli
 
     with pytest.raises(MappingError, match=f"{index}-last"):
         ingest_in_batches(client, call, alias, documents(), batch=20)
+
+
+def test_a_rollover_takes_the_rule_with_it(server, index, client, call, simhash, alias):
+    """The next index records the rule by which its documents were grouped."""
+    list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
+    simhash.create_index(f"{index}-last", text_field="body", settings=ONE_SHARD)
+
+    def documents():
+        for n, text in enumerate(texts(120, seed=3)):
+            if n == 60:
+                moves = write_to(alias, f"{index}-new", f"{index}-last")
+                server.request("POST", "/_aliases", {"actions": moves})
+            yield {"_id": f"n{n}", "body": text}
+
+    ingest_in_batches(client, call, alias, documents(), batch=20)
+    assert simhash.check(f"{index}-last")[0].grouping["max_distance"] == 5
+
+
+def test_a_rule_that_is_removed_meanwhile_is_recorded_again(server, index, client, call, simhash, sync_simhash):
+    """Its documents would have groups of a rule that nobody knows."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+
+    def documents():
+        for n, text in enumerate(texts(120, seed=3)):
+            if n == 60:
+                with ThreadPoolExecutor(1) as other:
+                    other.submit(sync_simhash.remove_fields, index, groups_only=True).result()
+            yield {"_id": f"n{n}", "body": text}
+
+    ingest_in_batches(client, call, index, documents(), batch=20)
+    assert simhash.check(index)[0].grouping["max_distance"] == 3
 
 
 def test_a_document_that_names_another_index_is_refused(server, index, simhash, alias):

@@ -3,14 +3,16 @@
 import asyncio
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import pytest
 
-from es_simhash import InvalidInputError, Preset, Verification, distinct_texts, fingerprint, get_scheme
+from es_simhash import InvalidInputError, MappingError, Preset, Verification, distinct_texts, fingerprint, get_scheme
 from es_simhash.cli.agent_tools import Reader
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
+from es_simhash.groups import recorded
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import TextMeasure
 from tests.reference import distance
@@ -367,6 +369,37 @@ def test_a_rule_that_another_client_records_decides_at_once(server, index, make_
     assert (mine.check(index)[0].ready, mine.check(index)[0].faults) == (True, ())
     list(mine.ingest(index, [{"_id": "b", "body": BASES[1]}], max_distance=6))
     assert recorded() == ("recorded", 6)
+
+
+@pytest.mark.parametrize("moment", ["choose_grouping", "write_settings"])
+def test_rules_that_are_recorded_at_the_same_time(server, index, simhash, sync_simhash, monkeypatch, moment):
+    """Before the mapping is read again, the later is refused; after it, the last one stays, and no other marker."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "a", "body": BASES[0]}], on_duplicate=None))
+    whole, other = getattr(recorded, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
+    first = other.submit
+
+    def second(*args, **how):
+        nonlocal first
+        begin, first = first, None
+        if begin is not None:
+            assert begin(sync_simhash.reconcile, index, max_distance=3).result().is_settled
+            assert rule() == 3
+        return whole(*args, **how)
+
+    def rule():
+        return other.submit(sync_simhash.find_near_dups, index, BASES[0]).result().rule.max_distance
+
+    monkeypatch.setattr(recorded, moment, second)
+    if moment == "choose_grouping":
+        with pytest.raises(MappingError, match=r"was changed to .* meanwhile: start again"):
+            simhash.reconcile(index, max_distance=12)
+        assert rule() == 3
+    else:
+        assert simhash.reconcile(index, max_distance=12).is_settled
+        assert rule() == 12
+    assert not simhash.check(index)[0].faults
+    other.shutdown()
 
 
 def test_indices_that_record_a_rule_and_that_do_not(server, index, simhash):

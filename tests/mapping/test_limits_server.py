@@ -98,8 +98,8 @@ def small_cluster(server):
     if server.product == "opensearch":
         limits |= {"point_in_time.max_keep_alive": "45s", "indices.query.bool.max_clause_count": 20}
 
-    def limit(*, narrow):
-        settings = limits if narrow else dict.fromkeys(limits)
+    def limit(*, narrow, only=""):
+        settings = {key: value if narrow else None for key, value in limits.items() if only in key}
         server.request("PUT", "/_cluster/settings", {"transient": settings})
 
     yield limit
@@ -116,6 +116,14 @@ def test_limits_of_the_cluster(pair, simhash, small_cluster, tmp_path, monkeypat
     small_cluster(narrow=True)
     for name, flow in flows.items():
         assert plain(flow(simhash, index), index) == plain(wanted[name], index), name
+
+
+def test_short_lives_and_small_pages(pair, simhash, small_cluster):
+    """Pages beyond the window are read by a scroll, which may stay open as long as the server allows."""
+    narrow, usual = pair
+    small_cluster(narrow=True, only="keep_alive")
+    for name, flow in LOOKUPS.items():
+        assert plain(flow(simhash, narrow), narrow) == plain(flow(simhash, usual), usual), name
 
 
 def test_writing(pair, server, simhash, tmp_path):

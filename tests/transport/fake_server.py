@@ -69,7 +69,9 @@ class FakeServer:
         return {INDEX: {"mappings": copied(self.mapping)}}
 
     def put_mapping(self, index, body):
-        self.mapping["_meta"] = copied(body["_meta"])  # no marker, as where a source is derived
+        ours = body.get("properties", {}).get("simhash", {}).get("properties", {})
+        self.mapping["properties"]["simhash"]["properties"] |= copied(ours)
+        self.mapping["_meta"] = copied(body["_meta"])
         return {}
 
     def get_settings(self, index, name=None):

@@ -207,12 +207,12 @@ def reconcile(
         print_json(asdict(report) | {"dry_run": dry_run, "failures": failures_as_json(report.failures)})
     else:
         verb = "would be rewritten" if dry_run else "rewritten"
+        print_line(f"rule: {report.rule}")
         print_line(
             f"{index}: {count(report.documents, 'document')}, {count(report.groups, 'group')}, "
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
             f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
         )
-        print_line(f"rule: {report.rule}")
         if report.changed and dry_run and not regroup:
             note(
                 "es-simhash ingest makes the document that comes first the canonical, reconcile the one that the order "
