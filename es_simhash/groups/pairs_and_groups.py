@@ -120,9 +120,9 @@ async def pairs(
     limits = Grouping().by(rules.other) if is_one else None
     dates = [] if limits is None or limits.within is None else [limits.within.field]
     table = Table(server.prefix, limits, dates=dates, resources=resources)
-    split = None
+    split = 0
     for name in names:
-        split = len(table) or None
+        split = len(table)
         await read_all(server, name, table)
     found = table.pairs(rules.used.max_distance, split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]

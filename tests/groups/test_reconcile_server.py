@@ -223,6 +223,9 @@ def test_pairs_within_and_between(server, index, simhash):
     assert told == {pair: distance for pair, distance in near.items() if pair[0] < 60 <= pair[1]}
     assert {(pair.index, pair.other_index) for pair in between} == {(f"{index}-b", f"{index}-a")}
     assert len(list(simhash.pairs(f"{index}-a", f"{index}-*", max_distance=8))) >= len(inside)
+    simhash.create_index(f"{index}-empty", text_field="body", settings=ONE_SHARD)
+    for names in ((f"{index}-empty", f"{index}-a"), (f"{index}-a", f"{index}-empty")):
+        assert list(simhash.pairs(*names, max_distance=8)) == []
 
 
 def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, monkeypatch):
