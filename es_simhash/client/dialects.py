@@ -213,7 +213,7 @@ def is_async_client(client: Any) -> bool:
 _READERS = ("serializers", "deserializer")
 
 
-# Returns the answer that the text has, read in part by the client's own reader; ValueError if that should read it all.
+# Reads the text of an answer, parts of it by the client's own reader; ValueError if that reader shall read all of it.
 _Read = Callable[[bytes | str, Callable[[bytes | str], Any]], Any]
 
 
@@ -237,7 +237,7 @@ def _reading_with(client: Any, read: _Read) -> Any | None:
 
 
 class _RawReader:
-    """Reads answers by *read*, and what that refuses by *reader*, such as an error of something before the server."""
+    """Reads an answer by *read*; if that raises ValueError, as for the error of a proxy, by *reader*."""
 
     def __init__(self, reader: Any, read: _Read) -> None:
         self._reader = reader

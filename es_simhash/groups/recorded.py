@@ -71,8 +71,8 @@ async def settle_grouping(
 
 async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, *, regroup: bool = False) -> None:
     """
-    Record *grouping* in those of the *resolved* indices that do not; with *regroup* as a change that has begun.
-    The mapping of each is read again before, so that what another program has recorded meanwhile is not replaced.
+    Record *grouping* in each of the *resolved* indices that does not record it; with *regroup* as a change that began.
+    Its mapping is read again first. Another program may have recorded a rule meanwhile: that one is not replaced.
     """
     for name, one in resolved.each.items():
         if _extra(one, grouping) is None or not _has_record(resolved.mappings[name], server.prefix):
@@ -132,8 +132,8 @@ def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
 
 async def keep_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved) -> None:
     """
-    Raise if *index*, as far as the client remembers, records another grouping; record it again where nothing is.
-    So it is where the record was removed, or an index of *before* was made anew. No requests else.
+    Raise if *index* records another grouping by what the client remembers; record it again where nothing is recorded.
+    That happens if a program removes the record, or creates an index of *before* again. Otherwise no request is sent.
     """
     known = server.context.recall(index)
     if known is None:

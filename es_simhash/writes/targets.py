@@ -71,7 +71,8 @@ async def write_settings(server: Port, name: str, mapping: Mapping[str, Any], se
     """
     Record *settings* of the index *name* in its *mapping*, with their marker.
     A full mapping, and one of derived source, take no marker: the old one is retired, and lookups read the mapping.
-    Programs that record at the same time do not see each other's marker: the one whose settings stay retires it.
+    Two programs that record at the same time do not see the marker of each other. So the mapping is read again: the
+    program whose settings are recorded in the end retires the other marker.
     """
     prefix, own = server.prefix, {marker_name(settings)}
     for _ in range(ATTEMPTS):
