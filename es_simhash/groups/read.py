@@ -14,7 +14,7 @@ from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.lookup.search import Question, Subject
+from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings

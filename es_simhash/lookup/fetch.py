@@ -53,7 +53,8 @@ async def fetch_hits(
             # One id may stand in several of the indices, and in several shards of one.
             documents = len({key.id for key in part}) * len({key.index for key in part})
             size = copies * max(len(part), min(documents, 2 * ids))
-            answer = await _search(server, index, _body(part, size, docvalue_fields, versions=versions), text_fields)
+            body = _body(part, size, docvalue_fields, versions=versions)
+            answer = await search_hits(server, index, body, text_fields)
             hits = answer["hits"]["hits"]
             for hit in hits:
                 take(hit)
@@ -80,7 +81,10 @@ def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, v
     return body
 
 
-async def _search(server: Port, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]) -> dict[str, Any]:
+async def search_hits(
+    server: Port, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]
+) -> dict[str, Any]:
+    """Return the answer to *body*, whose hits have *text_fields*; without these, nothing of their source."""
     if text_fields:
         return await search_texts(server, index, body, text_fields)
     answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})

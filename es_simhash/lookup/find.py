@@ -11,30 +11,22 @@ from typing import Any
 from es_simhash.arguments import check_name
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.fetch import ask_source, meant_hits
+from es_simhash.lookup.fetch import ask_source, meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usable_limits
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
 from es_simhash.lookup.plan import PlanEstimate, explain_plan
+from es_simhash.lookup.question import Question, Subject
 from es_simhash.lookup.rules import Asker, Rules, rules_for
-from es_simhash.lookup.search import Question, Subject, search, stream
+from es_simhash.lookup.search import search, stream
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, read_index_settings, read_settings_by_index
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
-from es_simhash.transport.limits import is_beyond
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import (
-    Index,
-    Key,
-    check_index,
-    document_key,
-    index_key,
-    status_of,
-)
-from es_simhash.transport.retry import search_texts
+from es_simhash.transport.pages import Hits
+from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key, status_of
 
 
 async def find(
@@ -94,7 +86,7 @@ async def _find_judged(
     """Return what the *rules* accept near *fingerprint*, without the documents to *leave*."""
     size = options.size
     read = None if rules.is_by_distance_alone else Read(rules)
-    # Copies without number are not read for a few: the nearest first, and more of them while too few are accepted.
+    # There may be very many copies. Where few are wanted, the nearest are read first, and more if too few are accepted.
     most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
     while True:
         searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
@@ -271,23 +263,9 @@ async def _read_stored(
     name = Fields(server.prefix).fingerprint
     names = [name, *([] if rules is None else rules.docvalue_fields)]
     body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
-    if rules is not None and rules.compares_texts and rules.source is None:
-        answer = await search_texts(server, index, body, rules.text_fields.all)
-        return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
-    body["_source"] = False
-    try:
-        answer = await server.search(index=index, body=body)
-    except Exception as error:
-        if not is_beyond(error, "hits"):
-            raise
-    else:
-        gaps = find_gaps(answer)
-        if not is_beyond(gaps, "hits"):
-            return meant_hits(answer["hits"]["hits"], routing), gaps
-    hits: list[Mapping[str, Any]] = []
-
-    gaps = await read_each(server, index, body, hits.extend, page=COPIES)
-    return meant_hits(hits, routing), gaps
+    has_texts = rules is not None and rules.compares_texts and rules.source is None
+    answer = await search_hits(server, index, body, rules.text_fields.all if rules and has_texts else ())
+    return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
 
 
 def no_document(id: str, index: Index) -> InvalidInputError:

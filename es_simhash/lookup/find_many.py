@@ -11,22 +11,24 @@ from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
-from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints, to_hex
+from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
+from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.find import none_known, nothing_for, read_rules, read_subject, searching
 from es_simhash.lookup.from_memory import MemoryLookups
 from es_simhash.lookup.judge import Asked, judge
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
 from es_simhash.lookup.plan import estimate
+from es_simhash.lookup.question import ASSUMED, Question, Subject
 from es_simhash.lookup.rules import Asker, Rules
-from es_simhash.lookup.search import ASSUMED, Question, Subject, read_answer, search
+from es_simhash.lookup.search import search
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, check_index, status_of
-from es_simhash.transport.retry import Patience, is_passing
+from es_simhash.transport.retry import Patience, attempt, is_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +177,7 @@ def _may_improve(outcome: Outcome) -> bool:
 async def _send(server: Port, batch: MultiSearch) -> Any:
     """Return the answer to the call of *batch*, or the exception that it failed with."""
     subject = batch.searches[0].questions[0].subject
-    try:
-        call, settings = batch.call(), subject.settings
-        return await send_confirmed(server, subject.index, call, settings=settings)
-    except Exception as error:  # noqa: BLE001 -- judged by _answers
-        return error
+    return await attempt(send_confirmed(server, subject.index, batch.call(), settings=subject.settings))
 
 
 async def _answers(server: Port, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
@@ -213,12 +211,9 @@ async def _read_answers(server: Port, questions: Sequence[Question], answers: Se
     """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
     outcomes: list[Outcome] = []
     for question, answer in zip(questions, answers, strict=True):
-        try:
-            outcomes.append(await _read_one(server, question, answer))
-        except SettingsChanged:
-            raise  # no matter of one element
-        except Exception as error:  # noqa: BLE001 -- a failed element is a value
-            outcomes.append(error)
+        outcomes.append(outcome := await attempt(_read_one(server, question, answer)))
+        if isinstance(outcome, SettingsChanged):
+            raise outcome  # no matter of one element
     return outcomes
 
 
@@ -226,7 +221,7 @@ async def _read_one(server: Port, question: Question, answer: Any) -> Outcome:
     if isinstance(answer, Exception):
         return answer
     if "error" not in answer:
-        return await read_answer(server, question, answer)
+        return await search(server, question, answer)
     if answer.get("status") in _FINAL:
         return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
@@ -300,7 +295,7 @@ async def stream_many(
                 with attempts:
                     settings = await attempts.settings()
                     if texts is None:
-                        found = [_check_fingerprint(each) for each in part]
+                        found = [None if each is None else _or_error(check_fingerprint, each) for each in part]
                     else:
                         found = await server.compute(_fingerprint_each, part, settings)
                     rules = await read_rules(server, index, settings, options, asker)
@@ -338,17 +333,14 @@ async def _look_up(server: Port, subject: Subject, fingerprints: Sequence[int], 
 
 
 async def _ask_server(server: Port, questions: Sequence[Question]) -> list[Outcome]:
-    if not questions or not questions[0].reads_all_at_once:
+    if not questions or not questions[0].reads_all:
         return await ask_together(server, questions)
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []
     for question in questions:
-        try:
-            outcomes.append(await search(server, question))
-        except Exception as error:
-            if status_of(error) is None and not isinstance(error, SimHashError):
-                raise  # a server that cannot be reached fails every element
-            outcomes.append(error)
+        outcomes.append(outcome := await attempt(search(server, question)))
+        if isinstance(outcome, Exception) and status_of(outcome) is None and not isinstance(outcome, SimHashError):
+            raise outcome  # a server that cannot be reached fails every element
     return outcomes
 
 
@@ -369,20 +361,9 @@ async def _judge_each(
     return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
 
 
-def _check_fingerprint(value: Any) -> int | Exception | None:
-    """Return a fingerprint as it is, or the exception if it cannot be used."""
+def _or_error(function: Callable[..., _T], *args: Any, **how: Any) -> _T | Exception:
     try:
-        if value is not None:
-            to_hex(value)
-    except (TypeError, ValueError) as error:
-        return error
-    else:
-        return value  # type: ignore[no-any-return]
-
-
-def _fingerprint_or_error(text: str, settings: IndexSettings) -> int | Exception | None:
-    try:
-        return compute_fingerprint(text, scheme=settings.scheme)
+        return function(*args, **how)
     except Exception as error:  # noqa: BLE001 -- the exception is the element's result
         return error
 
@@ -394,7 +375,7 @@ def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int
     try:
         computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
     except Exception:  # noqa: BLE001 -- one text must not take the others with it
-        computed = (_fingerprint_or_error(text, settings) for text in strings)
+        computed = (_or_error(compute_fingerprint, text, scheme=settings.scheme) for text in strings)
     return [
         next(computed) if isinstance(text, str) else WrongTypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts

@@ -21,7 +21,7 @@ from es_simhash.lookup.lookup_options import LookupRequest, ResidentError, as_fa
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
-from es_simhash.lookup.search import Subject
+from es_simhash.lookup.question import Subject
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port

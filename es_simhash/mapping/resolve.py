@@ -37,15 +37,7 @@ from es_simhash.mapping.meta import (
     recorded_prefixes,
 )
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import (
-    Call,
-    Index,
-    check_index,
-    error_text,
-    index_key,
-    local_names,
-    status_of,
-)
+from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, local_names, status_of
 from es_simhash.transport.retry import attempt, unless_refused
 from es_simhash.transport.server import Answer
 
@@ -292,13 +284,9 @@ class Attempts:
         if self._settings is not None:
             self._server.context.unlearn(self._index, self._settings)
         if not self._left:
-            raise _always_changing(self._index) from None
+            reason = f"the settings of {shorten(self._index)} changed during the lookup, {ATTEMPTS} times"
+            raise IncompleteSearchError(f"{reason}: run it again", reasons=(reason,)) from None
         return True
-
-
-def _always_changing(index: Index) -> IncompleteSearchError:
-    reason = f"the settings of {shorten(index)} changed during the lookup, {ATTEMPTS} times"
-    return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
 async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.protocol import error_text, status_of
@@ -60,6 +60,10 @@ class Gap:
     def __str__(self) -> str:
         cause = f": {self.cause}" if self.cause else ""
         return _SENTENCES[self.kind].format(number=self.number, total=self.total, cause=cause)
+
+
+Refusal: TypeAlias = BaseException | Mapping[str, Any] | Iterable[Gap]
+"""The client's exception, the ``error`` of one search of several, or the gaps of an answer."""
 
 
 def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> list[Gap]:
@@ -117,7 +121,7 @@ def is_closed(refusal: BaseException) -> bool:
     return "index_closed_exception" in refusal_text(refusal)
 
 
-def is_view_ended(refusal: BaseException | Iterable[Gap]) -> bool:
+def is_view_ended(refusal: Refusal) -> bool:
     """
     Return whether a point in time, or a part of it, is gone: it is too old, or an index was made anew.
     For an index made anew, Elasticsearch looks for the shards of the former one, and answers as for a missing shard.
@@ -133,14 +137,14 @@ def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
     return _NO_SLICE in refusal_text(answer if isinstance(answer, BaseException) else find_gaps(answer))
 
 
-def is_source_refused(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> bool:
+def is_source_refused(refusal: Refusal) -> bool:
     """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
     return _NO_SOURCE in refusal_text(refusal)
 
 
-def refusal_text(refusal: BaseException | Mapping[str, Any] | Iterable[Gap]) -> str:
+def refusal_text(refusal: Refusal) -> str:
     """Return the server's text of a refusal, to search it for documented words; it has no sentence of ours."""
     if isinstance(refusal, BaseException):
         return error_text(refusal)

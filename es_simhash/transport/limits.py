@@ -8,12 +8,11 @@ only what it does at a limit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from es_simhash.transport.answers import Gap, refusal_text
+from es_simhash.transport.answers import Refusal, refusal_text
 from es_simhash.transport.protocol import status_of
 
 DEFAULT_MAX_TERMS = 65_536  # of index.max_terms_count, on both products
@@ -21,8 +20,6 @@ LARGEST = 2**31 - 1
 """The largest number of hits that a server can be asked for."""
 
 LimitKind = Literal["hits", "ids", "terms", "clauses", "seconds", "buckets", "expensive", "scripts", "skims"]
-Refusal: TypeAlias = BaseException | Mapping[str, Any] | Iterable[Gap]
-"""The client's exception, the ``error`` of one search of several, or the gaps of an answer."""
 
 # Of each limit the words of a refusal, and those before the number that the server allows.
 _WORDS: dict[LimitKind, tuple[str, str]] = {

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.answers import (
-    Gap,
-    find_gaps,
-    is_closed,
-    is_shard_missing,
-    is_slice_refused,
-)
+from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused
 from es_simhash.transport.limits import LARGEST, Fitting, smaller
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
 from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing
@@ -148,7 +142,7 @@ class Reading:
     The ``size`` and order of *body* are set here; *page*, for each slice, becomes smaller if ``max_result_window`` is.
     *ranked*: the highest score comes first, if the server can do that. *attempts*: for a page, while the server is too
     busy. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between
-    two pages.
+    two pages. *shortcut*: is tried first in the view, and returns whether no page has to be read any more.
     """
 
     server: Server
@@ -161,6 +155,7 @@ class Reading:
     ranked: bool = False
     attempts: int = 1
     documents_per_second: float | None = None
+    shortcut: Callable[[View], Awaitable[bool]] | None = None
     gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
@@ -181,10 +176,11 @@ class Reading:
                 view.ranked, view.attempts = self.ranked, self.attempts
                 cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
                 try:
-                    async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
-                        async for step in steps:
-                            self.gaps = list(view.gaps)
-                            yield step
+                    if self.shortcut is None or not await self.shortcut(view):
+                        async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
+                            async for step in steps:
+                                self.gaps = list(view.gaps)
+                                yield step
                 except NoOrder:
                     pass
                 else:

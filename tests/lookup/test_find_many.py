@@ -10,7 +10,7 @@ from es_simhash.lookup.find import find_of
 from es_simhash.lookup.find_many import ask_together, find_many, make_multi_search, take_answer
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.plan import make_plan
-from es_simhash.lookup.search import Question, Subject
+from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.retry import Patience

@@ -236,7 +236,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
     """Once a text was seen, and not where texts are so long that one of them is too much."""
     for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
         text, context = BASE, Context()
-        monkeypatch.setattr("es_simhash.lookup.search._CHARACTERS", characters)
+        monkeypatch.setattr("es_simhash.lookup.question._CHARACTERS", characters)
         context.learn_stats("i", IndexStats(1_000))
         hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
 
