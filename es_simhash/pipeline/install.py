@@ -11,15 +11,14 @@ from es_simhash.errors import InvalidInputError, PipelineError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.script_source import find_differences, probe_documents
-from es_simhash.transport.protocol import Call, Index, check_index, error_text, status_of
+from es_simhash.transport.protocol import Index, check_index, error_text, status_of
 from es_simhash.transport.retry import unless_refused
-from es_simhash.writes.targets import put_fields
+from es_simhash.writes.targets import add_fields
 
 UseAs: TypeAlias = Literal["default", "final"]
 
@@ -154,5 +153,4 @@ async def _map_error(server: Port, name: str, mapping: Mapping[str, Any], settin
     """Map the field for documents without a fingerprint in an index that was made before there was one."""
     prefix = server.prefix
     if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
-        body = mapping_update(mapping, settings, prefix=prefix)
-        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
+        await add_fields(server, name, settings)

@@ -18,7 +18,6 @@ from es_simhash.mapping.mapping import (
     check_texts,
     has_synthetic_source,
     mapping_of,
-    mapping_update,
     may_hold,
     no_such_field,
     with_source_mode,
@@ -37,18 +36,9 @@ from es_simhash.mapping.meta import (
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.transport.buckets import count_documents, count_whole
-from es_simhash.transport.protocol import (
-    Call,
-    Index,
-    cause_of,
-    check_index,
-    check_new_name,
-    error_text,
-    noting,
-    status_of,
-)
+from es_simhash.transport.protocol import Call, Index, cause_of, check_index, check_new_name, noting, status_of
 from es_simhash.transport.retry import Patience, retry, unless_refused
-from es_simhash.writes.targets import put_fields, refuse_updates, write_settings
+from es_simhash.writes.targets import add_fields, put_fields, refuse_updates, write_settings
 
 logger = logging.getLogger("es_simhash")
 
@@ -126,15 +116,14 @@ def _reason(error: BaseException) -> str:
 
 async def _outdo_templates(server: Port, index: str, settings: IndexSettings) -> None:
     """Let the new *index* have the *settings* alone, and their marker: a server adds up a template's and ours."""
-    mapping = next(iter((await read_mappings(server, index)).values()))
+    [(name, mapping)] = (await read_mappings(server, index)).items()
     refuse_other_use(index, mapping, server.prefix)
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
     settings = replace(settings, extra=extra or None)
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
-        body = mapping_update(mapping, settings, prefix=server.prefix)
-        await change_mapping(server, index, mapping, body)
+        await write_settings(server, name, mapping, settings, adds_fields=True)
 
 
 async def put_mapping(
@@ -161,9 +150,8 @@ async def put_mapping(
         max_distance=max_distance,
         prefix=server.prefix,
     )
-    mappings = await read_mappings(server, index)
-    bodies = {}
-    for name, mapping in mappings.items():
+    wanted_by = {}
+    for name, mapping in (await read_mappings(server, index)).items():
         refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
         recorded = read_settings(mapping, prefix=server.prefix)
@@ -186,17 +174,15 @@ async def put_mapping(
         if given.passages is not None:
             state = recorded.passages if recorded else None
             given = replace(given, passages=state or await _state_of_new_passages(server, name))
-        settings = replace(given, extra=recorded.extra if recorded else None)
-        bodies[name] = mapping_update(mapping, settings, prefix=server.prefix)
+        merge_meta(mapping.get("_meta"), given, prefix=server.prefix)  # refuses what is not ours
+        wanted_by[name] = given
     if not dry_run:
-        server.context.forget()
         changed: list[str] = []
         with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
-            for name, body in bodies.items():
-                await change_mapping(server, name, mappings[name], body)
+            for name, settings in wanted_by.items():
+                await add_fields(server, name, settings)
                 changed.append(name)
-        server.context.forget()
-    return sorted(mappings)
+    return sorted(wanted_by)
 
 
 async def _state_of_new_passages(server: Port, name: str) -> PassageState:
@@ -204,33 +190,6 @@ async def _state_of_new_passages(server: Port, name: str) -> PassageState:
     # A user who may change mappings need not be one who may search.
     found = await unless_refused(count_documents(server, name), 401, 403)
     return "partial" if found is None or any(found) else "complete"
-
-
-async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
-    try:
-        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
-    except Exception as error:
-        if "total fields" in error_text(error):
-            new = ", ".join(_new_fields(mapping, body))
-            error.add_note(
-                f"The mapping of index {name!r} is full, and this adds {new}: "
-                "raise the index setting index.mapping.total_fields.limit, and do it again."
-            )
-        raise
-
-
-def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
-    held, new = _properties(mapping), []
-    for name, type_ in _properties(body).items():
-        if name not in held:
-            new.append(f"{above}{name}")
-        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
-    return new
-
-
-def _properties(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping.get("properties") or {}
 
 
 async def read_mappings(server: Port, index: Index) -> dict[str, Mapping[str, Any]]:
@@ -311,14 +270,12 @@ async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Ta
         has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=server.prefix)
         if name not in lacking and (has_marker or not target.is_recorded):
             continue
-        body = mapping_update(resolved.mappings[name], target.settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
+            await add_fields(server, name, target.settings)
         except Exception as error:
             # Lookups without a marker read the mapping.
             if name in lacking or status_of(error) not in (400, 401, 403):
                 raise
-        server.context.forget()
 
 
 def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:

@@ -20,10 +20,10 @@ from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, local_names, noting
 from es_simhash.transport.retry import refresh
-from es_simhash.upkeep.put_fields import change_mapping, read_mappings
+from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
-from es_simhash.writes.targets import refuse_updates, write_settings
+from es_simhash.writes.targets import change_mapping, refuse_updates, write_settings
 
 PAGE = 1_000
 # What grouping and tagging wrote.
@@ -102,11 +102,13 @@ async def remove_fields(
                 await clearing.clear(server, hits)
         check_whole(reading.gaps)
     if not clearing.failures:
-        for name in recorded:
-            if (settings := left[name]) is None:
-                await change_mapping(server, name, mappings[name], {"_meta": metas[name]})
+        for name in recorded:  # read again: meanwhile, another program may have recorded something
+            mapping = (await read_mappings(server, name))[name]
+            if (settings := _left(mapping, prefix, groups_only)) is None:
+                meta = merge_meta(mapping.get("_meta"), None, prefix=prefix)
+                await change_mapping(server, name, mapping, {"_meta": meta})
             else:
-                await write_settings(server, name, mappings[name], settings)
+                await write_settings(server, name, mapping, settings)
         server.context.forget()
     await refresh(server, index)
     return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))

@@ -67,23 +67,63 @@ async def put_fields(server: Port, call: Call) -> None:
     )
 
 
-async def write_settings(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
+async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
+    try:
+        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
+    except Exception as error:
+        if "total fields" in error_text(error):
+            new = ", ".join(_new_fields(mapping, body))
+            error.add_note(
+                f"The mapping of index {name!r} is full, and this adds {new}: "
+                "raise the index setting index.mapping.total_fields.limit, and do it again."
+            )
+        raise
+
+
+def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
+    held, new = mapping.get("properties") or {}, []
+    for name, type_ in (body.get("properties") or {}).items():
+        if name not in held:
+            new.append(f"{above}{name}")
+        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
+    return new
+
+
+async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[Mapping[str, Any], IndexSettings]:
     """
-    Record *settings* of the index *name* in its *mapping*, with their marker.
+    Add our fields and *settings* to the index *name*; return its mapping and settings then.
+    Its mapping is read again first: what another program has recorded meanwhile, such as a rule, stays.
+    """
+    mapping = (await server.get_mapping(index=name))[name].get("mappings") or {}
+    if (now := read_settings(mapping, prefix=server.prefix)) is not None:
+        settings = replace(settings, extra=now.extra)
+    return await write_settings(server, name, mapping, settings, adds_fields=True), settings
+
+
+async def write_settings(
+    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings, *, adds_fields: bool = False
+) -> Mapping[str, Any]:
+    """
+    Record *settings* of the index *name* in its *mapping*, with their marker; return the mapping then.
     A full mapping, and one of derived source, take no marker: the old one is retired, and lookups read the mapping.
     Two programs that record at the same time do not see the marker of each other. So the mapping is read again: the
     program whose settings are recorded in the end retires the other marker.
     """
     prefix, own = server.prefix, {marker_name(settings)}
     for _ in range(ATTEMPTS):
-        record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
-        wanted = marker_properties(settings, prefix=prefix, mapping=mapping)
-        await _put_first(server, name, record, (wanted, retired_markers(mapping, prefix=prefix), {}))
+        if adds_fields:
+            await change_mapping(server, name, mapping, mapping_update(mapping, settings, prefix=prefix))
+        else:
+            record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
+            wanted = marker_properties(settings, prefix=prefix, mapping=mapping)
+            await _put_first(server, name, record, (wanted, retired_markers(mapping, prefix=prefix), {}))
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
         others = set(markers_in_use(mapping, prefix=prefix)) - own
         if not others or read_settings(mapping, prefix=prefix) != settings:
             break
+    return mapping
 
 
 async def _put_first(server: Port, name: str, record: Mapping[str, Any], markers: Sequence[Mapping[str, Any]]) -> None:
@@ -127,19 +167,12 @@ async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings
     mappings, each = dict(resolved.mappings), dict(resolved.each)
     for name in lacking:
         refuse_other_use(name, mappings[name], server.prefix)
-        body = mapping_update(mappings[name], settings, prefix=server.prefix)
         try:
-            await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
+            mappings[name], each[name] = await add_fields(server, name, settings)
         except Exception as error:
             error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
             raise
-        properties = {**(mappings[name].get("properties") or {}), **body["properties"]}
-        mappings[name] = {**mappings[name], **body, "properties": properties}
-        each[name] = settings
-    if not lacking:
-        return resolved
-    server.context.forget()
-    return replace(resolved, mappings=mappings, each=dict(sorted(each.items())))
+    return replace(resolved, mappings=mappings, each=dict(sorted(each.items()))) if lacking else resolved
 
 
 async def read_source_modes(

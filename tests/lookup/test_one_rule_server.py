@@ -13,8 +13,11 @@ from es_simhash.cli.agent_tools import Reader
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
 from es_simhash.groups import recorded
+from es_simhash.mapping.meta import marker_name, markers_in_use, read_settings
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import TextMeasure
+from es_simhash.upkeep import put_fields
+from es_simhash.writes import targets
 from tests.reference import distance
 from tests.servers.support import ONE_SHARD, put, texts
 
@@ -399,6 +402,44 @@ def test_rules_that_are_recorded_at_the_same_time(server, index, simhash, sync_s
         assert simhash.reconcile(index, max_distance=12).is_settled
         assert rule() == 12
     assert not simhash.check(index)[0].faults
+    other.shutdown()
+
+
+@pytest.mark.parametrize("flow", ["put_mapping", "backfill"])
+@pytest.mark.parametrize("moment", ["check_texts", "write_settings"])
+def test_a_rule_that_is_recorded_while_fields_are_added(
+    server, index, simhash, sync_simhash, monkeypatch, flow, moment
+):
+    """What was recorded before the mapping is read again stays; in any case, one marker stays, that of the record."""
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": {"body": {"type": "text"}}}})
+    put(server, index, [{"_id": "a", "body": BASES[0]}])
+    module = put_fields if moment == "check_texts" else targets
+    whole, other = getattr(module, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
+
+    def meddle():
+        sync_simhash.put_mapping(index, text_field="body", scheme="shingles-2")
+        sync_simhash.reconcile(index, max_distance=3)
+
+    first = other.submit
+
+    def second(*args, **how):
+        nonlocal first
+        begin, first = first, None
+        if begin is not None:
+            begin(meddle).result()
+        return whole(*args, **how)
+
+    monkeypatch.setattr(module, moment, second)
+    if flow == "backfill":
+        list(simhash.backfill(index, text_field="body"))
+    else:
+        simhash.put_mapping(index, text_field="body", max_distance=5)
+    mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
+    settings = read_settings(mapping)
+    assert markers_in_use(mapping, prefix="simhash") == [marker_name(settings)]
+    if moment == "check_texts":
+        assert other.submit(sync_simhash.find_near_dups, index, BASES[0]).result().rule.max_distance == 3
+        assert settings.max_distance == (None if flow == "backfill" else 5)
     other.shutdown()
 
 
