@@ -44,15 +44,29 @@ UNUSED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Fingerprints of a range as hex digits, after *after* and up to *last*; ``None`` where it has no such end."""
+    """
+    Fingerprints of a range as hex digits, after *after* and up to *last*; ``None`` where it has no such end.
+    Where a server forbids such ranges: those of the documents with the sequence *numbers*, first and last.
+    """
 
     after: str | None = None
     last: str | None = None
+    numbers: tuple[int, int] | None = None
 
     def query(self, name: str) -> dict[str, Any]:
         """Return the query of documents that have one of them in the field *name*."""
+        if self.numbers is not None:
+            return {"range": {"_seq_no": dict(zip(("gte", "lte"), self.numbers, strict=True))}}
         bounds = {key: digits for key, digits in (("gt", self.after), ("lte", self.last)) if digits is not None}
         return {"range": {name: bounds}} if bounds else {"exists": {"field": name}}
+
+    def rest(self, key: str) -> list[Span]:
+        """Return what may be left of it after a full page that ends with *key*."""
+        if self.numbers is None:
+            return [Span(key, self.last)]
+        first, last = self.numbers
+        middle = (first + last) // 2
+        return [Span(numbers=(first, middle)), Span(numbers=(middle + 1, last))]
 
 
 def spans(documents: int) -> list[Span]:
@@ -78,12 +92,10 @@ class Snapshot:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         self._subject = subject
-        self._index = subject.index
         self._fields = Fields(subject.context.prefix)
         self._request = request
-        self._max_distance = subject.max_distance
         self._filter = check_filter(subject.options.filter)
-        self._table = FingerprintTable(self._max_distance)
+        self._table = FingerprintTable(subject.max_distance)
         self._view: View | None = None
         self._used = 0.0
         self._page_size = Fitting(reading.PAGE, "buckets")
@@ -97,12 +109,13 @@ class Snapshot:
     async def load(self, server: Port) -> None:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
         resident = None if self._request.memory_file is None else await self._load_file(server)
-        started = self._subject.context.clock()
+        subject, index = self._subject, self._subject.index
+        started = subject.context.clock()
         try:
-            self._view = await open_view(server, self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
+            self._view = await open_view(server, index, KEEP_ALIVE_SECONDS, subject.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
-                await check_shards(server, self._index)
-                self._view = await open_view(server, self._index, KEEP_ALIVE_SECONDS, self._subject.routing)
+                await check_shards(server, index)
+                self._view = await open_view(server, index, KEEP_ALIVE_SECONDS, subject.routing)
         except IncompleteSearchError as error:
             raise ResidentError("answer", error.reasons[0]) from error
         except Exception as error:
@@ -111,10 +124,10 @@ class Snapshot:
             raise ResidentError("view")
         if self._view.gaps:
             raise ResidentError("answer", str(next(iter(self._view.gaps))))
-        since = self._subject.context.clock() - started
-        await confirm(server, self._index, settings=self._subject.settings, after_seconds=since)
+        since = subject.context.clock() - started
+        await confirm(server, index, settings=subject.settings, after_seconds=since)
         documents = await self._count(server, self._view)
-        reading.check_fits(documents, self._max_distance, self._request.most_bytes)
+        reading.check_fits(documents, subject.max_distance, self._request.most_bytes)
         if resident is None:
             await self._read(server, self._view, spans(documents))
         else:
@@ -124,9 +137,9 @@ class Snapshot:
 
     async def _load_file(self, server: Port) -> reading.Resident:
         """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
-        settings, most = self._subject.settings, self._max_distance
+        subject = self._subject
         resident = reading.Resident(
-            self._subject.context, self._index, settings, max_distance=most, request=self._request
+            subject.context, subject.index, subject.settings, max_distance=subject.max_distance, request=self._request
         )
         try:
             await resident.load(server)
@@ -157,6 +170,23 @@ class Snapshot:
         self, server: Port, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None
     ) -> None:
         """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
+        try:
+            await self._read_spans(server, view, wanted, only)
+        except ResidentError as error:
+            if error.__cause__ is None or not is_beyond(error.__cause__, "expensive"):
+                raise
+            is_there = {"exists": {"field": self._fields.fingerprint}}
+            unnumbered = {"bool": {"filter": is_there, "must_not": {"range": {"_seq_no": {"gte": 0}}}}}
+            last = await self._search(server, view, self._body(is_there, size=1, sort=[{"_seq_no": "desc"}]))
+            if (await self._search(server, view, self._body(unnumbered, size=1)))["hits"]["hits"]:
+                raise
+            end, count = last["hits"]["hits"][0]["sort"][0] + 1, len(wanted)
+            numbers = [(end * part // count, end * (part + 1) // count - 1) for part in range(count)]
+            await self._read_spans(server, view, [Span(numbers=each) for each in numbers], only)
+
+    async def _read_spans(
+        self, server: Port, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None
+    ) -> None:
         name = self._fields.fingerprint
 
         def terms() -> dict[str, Any]:
@@ -183,7 +213,7 @@ class Snapshot:
         if isinstance(answer, Exception) and not is_passing(answer):
             if self._page_size.shrink(answer):
                 return reading.Page(asked, again=[asked])
-            raise as_fault(answer, "search")
+            raise as_fault(answer, "search") from answer
         found = None if isinstance(answer, Exception) else reading.read_aggregations(answer, "search")
         if found is None:
             return reading.Page(asked, again=[asked], is_refused=True)
@@ -191,7 +221,7 @@ class Snapshot:
         values = reading.read_fingerprints(buckets := found["fingerprints"]["buckets"])
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        rest = [Span(buckets[-1]["key"], asked.last)] if len(buckets) >= self._page_size.size else []
+        rest = asked.rest(buckets[-1]["key"]) if len(buckets) >= self._page_size.size else []
         return reading.Page(asked, values, rest)
 
     async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:

@@ -27,18 +27,10 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import PairRule, parse_within
-from es_simhash.texts.measures import (
-    DEFAULT_SIMILARITY,
-    Measure,
-    Numbers,
-    Preset,
-    Unit,
-    check_bound,
-    get_preset,
-)
-from es_simhash.transport.answers import is_closed, refusal_text
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, Numbers, Preset, Unit, check_bound, get_preset
+from es_simhash.transport.answers import is_closed
 from es_simhash.transport.limits import Limits
-from es_simhash.transport.protocol import Index, index_key, status_of
+from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
 
 TextSource: TypeAlias = Callable[[NearDup], str | None]
 
@@ -255,7 +247,7 @@ class ResidentError(Exception):
 def as_fault(error: Exception, kind: ResidentFault) -> Exception:
     """Return what a refusal means here; the client's own exception for a closed index, or where there is no answer."""
     is_plain = status_of(error) is None or is_closed(error)
-    return error if is_plain else ResidentError(kind, refusal_text(error)[:CUT])
+    return error if is_plain else ResidentError(kind, cause_of(error)[:CUT])
 
 
 OnIncomplete = Literal["raise", "return"]
@@ -268,9 +260,9 @@ class Sizes:
     *first_page*: hits of a first search if no more are expected; too small a page costs a second search.
     *largest_page*: by default servers refuse more. *fingerprints*: near ones whose documents are asked together.
     *ranked_from*: from so many candidates on, the nearest few are found sooner in order of clauses matched. *batch*,
-    *batch_in_memory*: lookups in one request; in memory most lookups find nothing, so more fit. *shared*,
-    *shared_terms*: most lookups, and block terms, in one search; the terms keep its body small. *shared_passing*: most
-    documents, for each lookup of a shared search, that are compared with every lookup.
+    *batch_in_memory*: lookups in one request; in memory most of them find nothing, so more fit. One search has at most
+    *shared* lookups, with at most *shared_terms* block terms, so that its body is small. The client compares what a
+    shared search finds with each of its lookups: at most *shared_passing* documents for each lookup.
     """
 
     first_page: int = 2_000

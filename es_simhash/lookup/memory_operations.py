@@ -15,9 +15,9 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
-from es_simhash.transport.answers import find_gaps, refusal_text
+from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.limits import Fitting
-from es_simhash.transport.protocol import Call, Compute, Index, index_key, local_names
+from es_simhash.transport.protocol import Call, Compute, Index, cause_of, index_key, local_names
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_aggregations(answer: Mapping[str, Any], kind: ResidentFault) -> Mapping
     ResidentError of this *kind* is raised if the search was refused for another reason.
     """
     if "error" in answer and not is_passing(answer.get("status", 0)):
-        raise ResidentError(kind, refusal_text(answer["error"])[:CUT])
+        raise ResidentError(kind, cause_of(answer["error"])[:CUT])
     if "error" in answer or find_gaps(answer, ignore=["terminated_early"]):
         return None
     found: Mapping[str, Any] = answer["aggregations"]

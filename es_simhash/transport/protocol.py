@@ -91,9 +91,11 @@ def status_of(error: BaseException) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def cause_of(error: BaseException) -> str:
-    """Return the first cause that the server gives for a client's exception, in its words."""
-    body = _attribute(error, "body") or _attribute(error, "info")
+def cause_of(error: BaseException | Mapping[str, Any]) -> str:
+    """Return the first cause that the server gives for a client's exception, or for an ``error``, in its words."""
+    body: Any = {"error": error}
+    if isinstance(error, BaseException):
+        body = _attribute(error, "body") or _attribute(error, "info")
     cause = body.get("error") if isinstance(body, Mapping) else None
     while isinstance(cause, Mapping) and cause.get("caused_by"):
         cause = cause["caused_by"]

@@ -205,6 +205,25 @@ def test_a_point_in_time_is_kept_while_nothing_near_is_found():
     assert all(each.items == () for each in run.result)
 
 
+def test_what_a_server_refuses_is_said_whole():
+    """The first cause, in its words, and what to do; not the beginning of all that the exception holds."""
+    reason = "[range] queries on [keyword] fields cannot be executed when 'search.allow_expensive_queries' is false."
+    error = {"type": "search_phase_execution_exception", "reason": "all shards failed", "phase": "query"}
+    refused = ServerError(400, reason)
+    refused.body = {"error": {**error, "root_cause": [error], "caused_by": {"type": "exception", "reason": reason}}}
+
+    class Forbidding(FakeServer):
+        def search(self, body, **how):
+            return refused if "fingerprints" in body.get("aggs", ()) else super().search(body, **how)
+
+    with pytest.raises(InvalidInputError) as caught:
+        look(Forbidding({"1": fingerprint_fields(1)}), MEMORY)
+    assert str(caught.value) == (
+        "lookups='memory' cannot be used for 'i': the server refuses the searches that read fingerprints "
+        f"({reason}); change that, or pass 'auto'"
+    )
+
+
 # Elasticsearch says the second of a point in time of an index that was made anew.
 ENDED = [(404, "search_context_missing"), (503, "no_shard_available_action_exception")]
 
