@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
@@ -60,9 +60,11 @@ async def settle_grouping(
             raise mapping_error(name, faults)
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
-    base = _find_base(resolved.each, settings)
     has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
-    grouping = choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup)
+    how: Any = {"has_texts": has_texts, "may_differ": may_differ or regroup}
+    grouping, *others = {choose_grouping(base, request, **how) for base in _find_bases(resolved.each, settings)}
+    if others:
+        raise _different(resolved.each)
     field_kinds(resolved, grouping)
     if record:
         await record_grouping(server, resolved, grouping, regroup=regroup)
@@ -99,14 +101,23 @@ def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
     return read_settings(mapping, prefix=prefix) is not None
 
 
-def _find_base(each: Mapping[str, IndexSettings], settings: IndexSettings) -> IndexSettings:
-    """Return *settings* with the grouping that all grouped indices have, or will have."""
-    changes = {change.new for one in each.values() if (change := Regrouping.read(one)) is not None}
+def _find_bases(each: Mapping[str, IndexSettings], settings: IndexSettings) -> list[IndexSettings]:
+    """Return *settings* with each of the groupings that grouped indices have, or will have."""
+    changes = [change.new for one in each.values() if (change := Regrouping.read(one)) is not None]
     # An index that a change has not reached yet follows the others.
-    found = changes or {grouping for one in each.values() if (grouping := Grouping.read(one)) is not None}
-    if len(found) > 1:
-        raise InvalidInputError(f"indices {', '.join(each)} are grouped by different rules: name one of them")
-    return replace(settings, extra=next(iter(found)).put(settings.extra)) if found else settings
+    found = changes or [grouping for one in each.values() if (grouping := Grouping.read(one)) is not None]
+    return [replace(settings, extra=grouping.put(settings.extra)) for grouping in found] or [settings]
+
+
+def _different(each: Mapping[str, IndexSettings]) -> InvalidInputError:
+    names: dict[Grouping | None, list[str]] = {}
+    for name, own in each.items():
+        names.setdefault(target_of(own), []).append(name)
+    said = (f"{shorten(', '.join(some))}: {', '.join(rule.parts())}" for rule, some in names.items() if rule)
+    return InvalidInputError(
+        f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by one "
+        "rule: reconcile(regroup=True), and everything in which these differ"
+    )
 
 
 def _extra(settings: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:

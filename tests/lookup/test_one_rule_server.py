@@ -460,6 +460,31 @@ def test_indices_that_record_a_rule_and_that_do_not(server, index, simhash):
         simhash.explain(f"{index}-*", texts=[BASES[0], BASES[1]])
 
 
+def test_indices_of_different_rules_are_grouped_by_one(run, server, index, simhash):
+    """Where the caller names all in which they differ; else the error says which rule is where, and how to do that."""
+    for name, how in ((f"{index}-1", {"max_distance": 3}), (f"{index}-2", {"verify": False, "max_distance": 5})):
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(name, [{"_id": name[-1], "body": BASES[0]}], on_duplicate=None))
+        server.request("POST", f"/{name}/_refresh")
+        simhash.reconcile(name, **how)
+    both = f"{index}-*"
+    for how in ({}, {"regroup": True, "max_distance": 7}):
+        with pytest.raises(InvalidInputError, match="are grouped by different rules") as caught:
+            simhash.reconcile(both, **how)
+    said = str(caught.value)
+    assert f"'{index}-2': within 5 bits, texts not compared, stays: the smallest id, star groups): name" in said
+    assert said.endswith("reconcile(regroup=True), and everything in which these differ")
+    shown = run("reconcile", both, "--regroup", "-d", "7", "--yes")
+    assert (shown.exit_code, f"es-simhash reconcile '{both}' --regroup" in shown.stderr) == (1, True), shown.stderr
+    [pair] = simhash.pairs(both)
+    assert pair.rule in ("within 5 bits, texts not compared", simhash.find_near_dups(f"{index}-1", BASES[0]).rule.words)
+    report = simhash.reconcile(both, regroup=True, preset="near")
+    assert (report.is_settled, report.duplicates) == (True, 1)
+    rules = [simhash.check(f"{index}-{number}")[0].grouping for number in (1, 2)]
+    assert rules[0] == rules[1] != {}
+    assert simhash.reconcile(both).changed == 0
+
+
 def test_presets_of_an_explanation_are_those_that_find_accepts(server, index, make_simhash):
     """With the conditions of the index on numbers and values, and its scheme."""
     simhash = make_simhash(scheme="words")
