@@ -197,11 +197,11 @@ class NoIndexError(IncompleteSearchError):
 
 class SearchFailedError(SimHashError):
     """
-    The server refused one search of a batch; the others have their answers.
+    The server refused one search of a batch, and the others have their answers; or its answer is nested too deeply.
 
     Attributes:
         status:
-            HTTP status of that search.
+            HTTP status of that search; 0 of an answer that cannot be read.
         error:
             The server's own description of the error, unchanged.
     """

@@ -15,7 +15,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, SearchFailedError, WrongTypeError, shorten
 from es_simhash.transport.protocol import Call, error_text, status_of
 from es_simhash.transport.raw_json import split_items, split_members
 
@@ -84,7 +84,7 @@ class Dialect:
             return _answer(call, self._prepared(client, self._with_options(call))())
         except Exception as error:
             if not self._is_unknown(error):
-                _note_remedy(error)
+                _note_remedy(call, error)
                 raise
         return _answer(call, self._prepared(client, call)())
 
@@ -94,7 +94,7 @@ class Dialect:
             return _answer(call, await self._prepared(client, self._with_options(call))())
         except Exception as error:
             if not self._is_unknown(error):
-                _note_remedy(error)
+                _note_remedy(call, error)
                 raise
         return _answer(call, await self._prepared(client, call)())
 
@@ -121,8 +121,11 @@ class Dialect:
         return any(name in text for name in (*self.search_options, *self.source_options))
 
 
-def _note_remedy(error: Exception) -> None:
+def _note_remedy(call: Call, error: Exception) -> None:
     """Note on *error* what to do, if a request is too large, or the client speaks to something else than it thinks."""
+    if isinstance(error, RecursionError):  # both clients pass on all but a ValueError
+        said = f"the server's answer to {call.api} cannot be read: it is nested too deeply; check the server's address"
+        raise SearchFailedError(said) from error
     if status_of(error) == 413:
         error.add_note(
             "the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "

@@ -1,5 +1,6 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -7,8 +8,9 @@ import threading
 import traceback
 
 import pytest
+from opensearchpy import AsyncOpenSearch
 
-from es_simhash import SimHashClient
+from es_simhash import AsyncSimHashClient, SearchFailedError, SimHashClient
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
 
@@ -82,6 +84,23 @@ def test_another_kind_of_server(run, index, server):
         line = said(server.url.replace("http://", "https://"), more)
         assert "does not speak TLS: pass a URL that begins with http://" in line
         assert "certificate" not in line
+
+
+def test_an_answer_that_is_nested_too_deeply(run, index):
+    """Neither client calls that an answer that is no JSON."""
+    body = b'{"a":' + b"[" * 100_000
+    head = "HTTP/1.1 200 OK\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json"
+    said = "the server's answer to get_mapping cannot be read: it is nested too deeply; check the server's address"
+    with answering(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body) as url:
+        for more in PRODUCTS[1:]:
+            assert said in failed(run("find", index, TEXT, "--url", url, *more))
+
+        async def look():
+            async with AsyncOpenSearch(url) as client:
+                await AsyncSimHashClient(client).find_near_dups(index, TEXT)
+
+        with pytest.raises(SearchFailedError, match=said):
+            asyncio.run(look())
 
 
 def test_an_index_that_is_not_there(run, news):
