@@ -72,6 +72,8 @@ class Pair(Record):
             Similarity of their texts by the measure of the rule; ``None`` where texts were not compared.
         unverified:
             Why the texts could not be compared, though the rule compares texts.
+        rule:
+            The rule by which they are near-duplicates, in words; of two rules, the one that accepts them.
     """
 
     _OPTIONAL = "routing other_routing similarity unverified"
@@ -85,6 +87,7 @@ class Pair(Record):
     other_routing: str | None = None
     similarity: float | None = None
     unverified: str | None = None
+    rule: str = ""
 
 
 async def pairs(
@@ -136,18 +139,20 @@ async def pairs(
             await _read_asked(server, every, table, step, rules, asked)
             judged = await server.compute(_judge, table, step, rules, asked)
         else:
-            judged = await server.compute(_take, table, step, limits, texts)
-        for left, right, bits, similarity, unverified in judged:
+            judged = await server.compute(_take, table, step, limits, texts, str(rules.used))
+        for left, right, bits, similarity, unverified, rule in judged:
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
-                yield [Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified)]
+                yield [Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified, rule)]
 
 
-_Judged = tuple[int, int, int, float | None, str | None]
-"""Places, distance, similarity, and why there is none."""
+_Judged = tuple[int, int, int, float | None, str | None, str]
+"""Places, distance, similarity, why there is none, and the rule."""
 
 
-def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, texts: Texts | None) -> list[_Judged]:
+def _take(
+    table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, texts: Texts | None, rule: str
+) -> list[_Judged]:
     """Return those of the pairs *step* that the one rule accepts, or whose texts were not read."""
     import numpy as np  # noqa: PLC0415
 
@@ -156,7 +161,7 @@ def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, 
     left, right = (np.array([pair[side] for pair in step], np.int64) for side in (0, 1))
     fits = table.allows(left, right)
     if texts is None:
-        return [(*step[place], None, None) for place in np.flatnonzero(fits).tolist()]
+        return [(*step[place], None, None, rule) for place in np.flatnonzero(fits).tolist()]
     known = (texts.numbers[left] >= 0) & (texts.numbers[right] >= 0)
     similarity = np.full(len(step), np.nan)
     both = np.flatnonzero(fits & known)
@@ -164,8 +169,7 @@ def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, 
     similarity[both[some]] = exact[some]
     kept = np.flatnonzero((fits & ~known) | ~np.isnan(similarity)).tolist()
     return [
-        (*step[place], float(similarity[place]), None) if known[place] else (*step[place], None, _UNREAD)
-        for place in kept
+        (*step[place], *((float(similarity[place]), None) if known[place] else (None, _UNREAD)), rule) for place in kept
     ]
 
 
@@ -208,9 +212,9 @@ def _judge(
             compared = compare_contents(first, second, rule)
             if compared.are_neighbours:
                 score = None if compared.similarity is None else compared.similarity.similarity
-                accepted.append((left, right, bits, score, None))
+                accepted.append((left, right, bits, score, None, rule.words))
             elif compared.unread is not None:
-                accepted.append((left, right, bits, None, _UNREAD))
+                accepted.append((left, right, bits, None, _UNREAD, rule.words))
         judged += sorted(accepted, key=lambda each: each[4] is not None)[:1]
     return judged
 

@@ -112,7 +112,9 @@ def test_one_id_in_two_indices(run, index, server):
 
 def test_pairs(run, grouped, server):
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
-    found = lines(run("pairs", grouped, "-d", DISTANCE, "--threads", "1", "--memory", "1MiB"))
+    result = run("pairs", grouped, "-d", DISTANCE, "--threads", "1", "--memory", "1MiB")
+    found, rule = lines(result), f"within {DISTANCE} bits, texts not compared"
+    assert ({each["rule"] for each in found}, f"rule: {rule}" in result.stderr) == ({rule}, True), result.stderr
     assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
     rows = list(csv.DictReader(io.StringIO(run("pairs", grouped, "-d", 0, "--format", "csv").stdout)))
     assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]

@@ -149,7 +149,11 @@ def pairs(index: str, against: str | None, format_: str | None, target: Target, 
         rows = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         if format_ == "csv":
             rows.writeheader()
+        said = set[str]()
         for pair in found:
+            if pair.rule not in said:
+                said.add(pair.rule)
+                note(f"rule: {pair.rule}")
             if format_ == "csv":
                 rows.writerow(_cells(pair.to_dict()))
             else:
