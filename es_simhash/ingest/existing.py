@@ -234,7 +234,8 @@ class ExistingLookup:
         if not len(shown):
             return found
         near = await server.compute(resident.near_among, asked.fingerprints, shown)
-        # What has these fingerprints was found already, or is asked for by block terms: it may have others again.
+        # A document with one of these fingerprints may have another one by now. So the server is asked by block terms,
+        # but not where every near fingerprint was found already.
         known = {each: {one.fingerprint for one in some} for each, some in found.items()}
         missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
         also = await self._group_lookups.ask(server, missed)

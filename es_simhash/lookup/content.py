@@ -109,7 +109,7 @@ class Content:
 class Comparison:
     """
     The result of comparing two documents whose fingerprints are near.
-    *because*: what keeps them apart. That numbers do, :func:`why_apart` says.
+    *because*: what keeps them apart, but for their numbers: :func:`why_apart` says whether numbers do.
     """
 
     are_neighbours: bool

@@ -104,18 +104,15 @@ class WithinLimits(Port):
 
     async def send(self, call: Call) -> Answer:
         sent = self._cut(call)
-        answer: Any
         try:
-            answer = await self._inner.send(sent)
+            answer: Answer | Exception = await self._settle(call, sent, await self._inner.send(sent))
         except Exception as error:
             answer = await self._settle(call, sent, error)
             if answer is error:
                 raise
-        else:
-            answer = await self._settle(call, sent, answer)
         if isinstance(answer, Exception):
             raise answer
-        return answer  # type: ignore[no-any-return]
+        return answer
 
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
         sent = [self._cut(each) if isinstance(each, Call) else each for each in calls]
