@@ -150,8 +150,8 @@ async def put_mapping(
         max_distance=max_distance,
         prefix=server.prefix,
     )
-    wanted_by = {}
-    for name, mapping in (await read_mappings(server, index)).items():
+
+    async def settings_for(name: str, mapping: Mapping[str, Any]) -> IndexSettings:
         refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
         recorded = read_settings(mapping, prefix=server.prefix)
@@ -175,14 +175,18 @@ async def put_mapping(
             state = recorded.passages if recorded else None
             given = replace(given, passages=state or await _state_of_new_passages(server, name))
         merge_meta(mapping.get("_meta"), given, prefix=server.prefix)  # refuses what is not ours
-        wanted_by[name] = given
-    if not dry_run:
-        changed: list[str] = []
-        with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
-            for name, settings in wanted_by.items():
-                await add_fields(server, name, settings)
-                changed.append(name)
-    return sorted(wanted_by)
+        return replace(given, extra=recorded.extra if recorded else None)
+
+    mappings = await read_mappings(server, index)
+    for name, mapping in mappings.items():
+        await settings_for(name, mapping)
+    changed: list[str] = []
+    with noting(lambda: f"the mappings changed before this: {', '.join(changed) or 'none'}"):
+        for name in [] if dry_run else mappings:  # read again: another program may have recorded something meanwhile
+            mapping = (await read_mappings(server, name))[name]
+            await write_settings(server, name, mapping, await settings_for(name, mapping), adds_fields=True)
+            changed.append(name)
+    return sorted(mappings)
 
 
 async def _state_of_new_passages(server: Port, name: str) -> PassageState:

@@ -92,12 +92,11 @@ def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str 
 
 async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[Mapping[str, Any], IndexSettings]:
     """
-    Add our fields and *settings* to the index *name*; return its mapping and settings then.
-    Its mapping is read again first: what another program has recorded meanwhile, such as a rule, stays.
+    Add our fields to the index *name*, and *settings* if it records none; return its mapping and settings then.
+    Its mapping is read again first: what another program has recorded meanwhile stays.
     """
     mapping = (await server.get_mapping(index=name))[name].get("mappings") or {}
-    if (now := read_settings(mapping, prefix=server.prefix)) is not None:
-        settings = replace(settings, extra=now.extra)
+    settings = read_settings(mapping, prefix=server.prefix) or settings
     return await write_settings(server, name, mapping, settings, adds_fields=True), settings
 
 

@@ -413,11 +413,11 @@ def test_a_rule_that_is_recorded_while_fields_are_added(
     """What was recorded before the mapping is read again stays; in any case, one marker stays, that of the record."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": {"body": {"type": "text"}}}})
     put(server, index, [{"_id": "a", "body": BASES[0]}])
-    module = put_fields if moment == "check_texts" else targets
+    module = targets if (flow, moment) == ("backfill", "write_settings") else put_fields
     whole, other = getattr(module, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
 
     def meddle():
-        sync_simhash.put_mapping(index, text_field="body", scheme="shingles-2")
+        sync_simhash.put_mapping(index, text_field="body", scheme="shingles-2", max_distance=7)
         sync_simhash.reconcile(index, max_distance=3)
 
     first = other.submit
@@ -433,13 +433,13 @@ def test_a_rule_that_is_recorded_while_fields_are_added(
     if flow == "backfill":
         list(simhash.backfill(index, text_field="body"))
     else:
-        simhash.put_mapping(index, text_field="body", max_distance=5)
+        simhash.put_mapping(index, text_field="body")
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
     settings = read_settings(mapping)
     assert markers_in_use(mapping, prefix="simhash") == [marker_name(settings)]
     if moment == "check_texts":
         assert other.submit(sync_simhash.find_near_dups, index, BASES[0]).result().rule.max_distance == 3
-        assert settings.max_distance == (None if flow == "backfill" else 5)
+        assert settings.max_distance == 7
     other.shutdown()
 
 
