@@ -100,12 +100,20 @@ class Part:
         """Return a copy of the body with *fields*, one for each text."""
         return self.body
 
+    def own(self, fields: Sequence[dict[str, Any]]) -> dict[str, Any] | None:  # noqa: ARG002 -- see place
+        """Return our fields of a whole document, without the prefix, of which those in the body count no more."""
+        return None
+
 
 @dataclass(slots=True)
 class _Whole(Part):
     """A whole document."""
 
     prefix: str = ""
+
+    def own(self, fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        own: dict[str, Any] = fields[0].get(self.prefix, {}) if fields else {}
+        return own
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:
         return keep_text(self.body, with_fields(self.body, fields[0] if fields else {}, prefix=self.prefix))

@@ -28,7 +28,6 @@ from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
     carries,
-    dotted_names,
     group_fields,
     our_object,
     own_content,
@@ -105,7 +104,6 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
 
 CREATED = 201
 _FIRST = 3
-_GROUPED = frozenset(GROUPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +150,13 @@ class Item:
         return () if self.part is None else self.part.texts
 
     def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
-        if self.part is not None and self.operation is not None:
-            self.operation.body, self.part = self.part.place(fields), None
+        part, operation = self.part, self.operation
+        if part is not None and operation is not None:
+            if operation.kind == "update":
+                operation.body = part.place(fields)
+            else:
+                operation.own = part.own(fields)
+            self.part = None
         return self
 
     def as_written(self, outcome: Outcome | None) -> Item:
@@ -210,8 +213,16 @@ def content_id(document: Any, prefix: str) -> str:
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
+    if operation.own is not None:
+        return operation.own.get("fingerprint") is not None
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     return isinstance(body, Mapping) and our_object(body, prefix).get("fingerprint") is not None
+
+
+def read_own(body: Any, prefix: str) -> dict[str, Any] | None:
+    """Return our fields of a whole document, without the prefix; ``None`` if it has something of the user's there."""
+    is_ours = isinstance(body, Mapping) and not isinstance(body, str) and own_content(body, prefix) is None
+    return dict(body.get(prefix) or {}) if is_ours else None
 
 
 def make_draft(
@@ -253,17 +264,18 @@ def _content_of(operation: Operation, reader: ContentReader) -> Content:
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
     """Return the fingerprint that the document will have, and whether the operation decides that."""
-    body = operation.body if isinstance(operation.body, (dict, Mapping)) else {}
+    own: Mapping[str, Any] = operation.own or {}
     if operation.kind == "update":
+        body = operation.body if isinstance(operation.body, Mapping) else {}
         doc = body.get("doc")
         if not isinstance(doc, Mapping) or prefix not in doc:
             return None, "script" in body
-        body = doc
-    digits = our_object(body, prefix).get("fingerprint")
+        own = our_object(doc, prefix)
+    digits = own.get("fingerprint")
     return (None if digits is None else from_hex(digits)), True
 
 
-def upsert_of(operation: Operation) -> Operation | None:
+def upsert_of(operation: Operation, prefix: str) -> Operation | None:
     """Return the creation of another document, which the update *operation* writes where there is none to update."""
     body = operation.body
     if operation.kind != "update" or not isinstance(body, Mapping) or not isinstance(body.get("upsert"), Mapping):
@@ -274,7 +286,7 @@ def upsert_of(operation: Operation) -> Operation | None:
         return None
     upsert = body["upsert"]
     whole = body.part("upsert").with_values(upsert) if isinstance(body, JsonObject) else upsert
-    return Operation("create", operation.header, whole)
+    return Operation("create", operation.header, whole, read_own(whole, prefix))
 
 
 def _are_alike(one: Document, other: Document) -> bool:
@@ -291,34 +303,20 @@ def put_decision(
     The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it is
     written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
-    body = operation.body
-    if operation.kind == "delete" or not isinstance(body, (dict, Mapping)):
+    body, doc = operation.body, None
+    if operation.own is not None:
+        own = {**operation.own, **_fields_of(draft, decision)}
+        return Operation(operation.kind, operation.header, body, own)
+    if operation.kind == "update" and isinstance(body, Mapping):
+        doc = body.get("doc")
+    if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
         return operation
     fields = _fields_of(draft, decision)
-    if operation.kind != "update":
-        changed = _with_fields(body, fields, prefix)
-    else:
-        doc = body.get("doc")
-        if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
-            return operation
-        changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
-        upsert = body.get("upsert")
-        if isinstance(upsert, Mapping):
-            changed["upsert"] = _with_fields(upsert, fields if with_upsert else {}, prefix)
+    changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
+    if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
+        ours |= fields if with_upsert else dict.fromkeys(GROUPED)
+        changed["upsert"] = Operation("create", {}, upsert, ours).document(prefix)
     return Operation(operation.kind, operation.header, keep_text(body, changed))
-
-
-def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    if own_content(document, prefix) is not None:
-        return dict(document)  # such a document has no fingerprint, and a problem reported
-    own = document.get(prefix) or {}
-    kept = own if _GROUPED.isdisjoint(own) else {key: value for key, value in own.items() if key not in _GROUPED}
-    changed = {**kept, **{key: value for key, value in fields.items() if value is not None}}
-    dotted = dotted_names(prefix)
-    if dotted.isdisjoint(document):
-        return {**document, prefix: changed}
-    grouped = {f"{prefix}.{name}" for name in GROUPED}
-    return {key: value for key, value in document.items() if key not in grouped} | {prefix: changed}
 
 
 def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:

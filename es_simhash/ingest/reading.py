@@ -22,7 +22,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
-from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
@@ -380,7 +380,7 @@ class Source:
                     operation.body = body_of(action)
                 item.part = prepare_body(operation.kind, operation.body, rules)
                 item.problem = item.part.problem
-                if item.part.upsert is not None and (created := upsert_of(operation)) is not None:
+                if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
                     item.upsert = Item(position, created, item.part.upsert.problem)
             except (ValueError, RecursionError) as error:
                 item.problem = str(error)
@@ -395,6 +395,8 @@ class Source:
         operation = item.operation
         if operation is None:
             return item
+        if operation.own is None and operation.kind in ("index", "create"):
+            operation.own = read_own(operation.body, self._prefix)
         if item.position in self._problems:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
@@ -402,7 +404,7 @@ class Source:
         if self._saved is not None and operation.kind in ("index", "create"):
             operation.header = {"_id": self._saved.id_for(0, item.position + 1), **operation.header}
         if item.upsert is not None:
-            item.upsert.operation = upsert_of(operation)  # with its fields
+            item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
             with_source = callable(self._options.on_duplicate)
             for each in (item, item.upsert):

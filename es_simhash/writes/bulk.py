@@ -106,7 +106,7 @@ class Bulk:
             if operation.kind in ("index", "create") and operation.header.get("_id") is None:
                 self._asked[place] = operation
                 header = {**operation.header, "_id": new_id()}
-                self._operations[place] = Operation("create", header, operation.body)
+                self._operations[place] = replace(operation, kind="create", header=header)
         self._waves = _waves(self._operations)
         # Positions to send again at once, those that the server may have carried out already, and those that are
         # therefore not sent again.
@@ -162,7 +162,10 @@ class Bulk:
         if outcome is None:
             return
         kinship = compare_created(
-            self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
+            self._operations[place].document(self._prefix),
+            item["_source"],
+            prefix=self._prefix,
+            is_unsure=place in self._unsure,
         )
         version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
         if kinship == "own" and not self._is_another(place, item.get("_routing"), version):
@@ -187,7 +190,9 @@ class Bulk:
         return None if routing is None else str(routing)
 
     def _call(self, places: Iterable[int]) -> Call:
-        return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
+        return Call(
+            "bulk", {"body": [line for place in places for line in self._operations[place].lines(self._prefix)]}
+        )
 
     async def _send(self, server: Port, places: Sequence[int]) -> None:
         await self._take(server, places, await attempt(server.send(self._call(places))))
@@ -226,7 +231,7 @@ class Bulk:
             if outcome.id == operation.header["_id"]:
                 outcome = Outcome(outcome.id, outcome.index, 201)
             elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
-                self._change(place, Operation("index", operation.header, operation.body))
+                self._change(place, replace(operation, kind="index"))
         elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
             self._change(place, self._asked[place])
         elif outcome.status == MISSING and operation.kind == "delete" and place in self._unsure:
@@ -336,7 +341,7 @@ async def send_bulk(server: Port, operations: Sequence[Operation]) -> list[Outco
     """
     if not operations:
         return []
-    bulk = Bulk(operations)
+    bulk = Bulk(operations, prefix=server.prefix)
     return await bulk.finish(server, await attempt(server.send(bulk.call())))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
+from es_simhash.mapping.fields import made_wrong, with_fields
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.transport.retry import BLOCK, is_passing
@@ -114,17 +115,31 @@ class Failure(Record):
 
 @dataclass(slots=True)
 class Operation:
-    """One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line."""
+    """
+    One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line.
+    *own*: our fields, without the prefix, that a whole document gets when it is sent; a null is left out. ``None``: it
+    is sent as it is.
+    """
 
     kind: str
     header: Mapping[str, Any]
     body: Any = None
+    own: Mapping[str, Any] | None = None
 
-    def lines(self) -> list[Any]:
+    def document(self, prefix: str) -> Any:
+        """Return the body as it is sent."""
+        if self.own is None:
+            return self.body
+        own = {key: value for key, value in self.own.items() if value is not None}
+        whole = with_fields(self.body, {prefix: own} if own else {}, prefix=prefix, gone=made_wrong(self.own))
+        return keep_text(self.body, whole)
+
+    def lines(self, prefix: str) -> list[Any]:
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first
-        return [*first, self.body.to_json() if isinstance(self.body, JsonObject) else self.body]
+        body = self.document(prefix)
+        return [*first, body.to_json() if isinstance(body, JsonObject) else body]
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
