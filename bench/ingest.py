@@ -1,11 +1,11 @@
 """
 What a decision about each document costs: ``ingest`` against the client's own ``streaming_bulk`` of the same documents.
 
-    python bench/ingest.py --product opensearch --documents 500000 --new 30000 --rounds 3
+    python bench/ingest.py --product opensearch --documents 500000 --new 30000 --rounds 3 DOCS.jsonl.gz
 
-The index has so many documents before: random fingerprints, and texts of which the new ones may be copies. The new
-documents are made of random words; a quarter are copies of one before, most of them with a word or a few changed. Each
-run has a fresh clone of that index; ``bulk``, of chunks of 500 and without anything of ours, has one without our
+The index has so many random fingerprints before, and a hundredth as many of the texts. Of the new documents three
+quarters are other texts of the set, and a quarter copies of one of either, most of them with some characters changed.
+Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without anything of ours, has one without our
 fields. All ways take turns within a round. Prints JSON: of each way the processor time of client and server for a
 document, the seconds until the first report, the reports of each kind, and its rate and its processor time as shares of
 the reference of the same round (median, lowest, highest). What reading the table of fingerprints takes is included.
@@ -18,19 +18,21 @@ import json
 import random
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import psutil
+from corpora import read_documents
 from dedup import fill
 from memory import connect
 
 from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
 
-SEED, FULL, BULK, RUN = "ingest-seed", "ingest-full", "ingest-bulk", "ingest-run"
+FULL, BULK, RUN = "ingest-full", "ingest-bulk", "ingest-run"
 FIELDS = {"properties": {"body": {"type": "text", "index": False}, "n": {"type": "long"}}}
 WAYS: dict[str, dict[str, Any]] = {
     "bulk": {},
@@ -42,20 +44,29 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def documents(most: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield documents of 40 to 90 words, a quarter of them copies of one of the last thousand."""
+def read_texts(path: Path) -> list[str]:
+    """Return the different texts of a set, of 12 characters or more, in an order by chance."""
+    texts = list(dict.fromkeys(each["text"] for each in read_documents(path) if len(each["text"]) >= 12))
+    random.Random(1).shuffle(texts)
+    return texts
+
+
+def documents(most: int, seed: int, texts: Sequence[str], known: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield documents of *texts*, a quarter of them copies of one of *known* or one of the last thousand."""
     chance = random.Random(seed)
-    words = [f"{chance.getrandbits(32):x}" for _ in range(20_000)]
-    recent: list[list[str]] = []
+    letters = "".join(texts[:100])
+    recent = deque(known[-1_000:], 1_000)
+    fresh = iter(texts)
     for number in range(most):
         if recent and chance.random() < 0.25:
-            text = list(chance.choice(recent))
-            for _ in range(chance.choice((0, 1, 1, 2, 3))):
-                text[chance.randrange(len(text))] = chance.choice(words)
+            copy = list(chance.choice(known if known and chance.random() < 0.5 else recent))
+            for _ in range(chance.choice((0, 0, 1, 2, 3))):
+                copy[chance.randrange(len(copy))] = chance.choice(letters)
+            text = "".join(copy)
         else:
-            text = chance.choices(words, k=chance.randrange(40, 90))
-        recent = [*recent[-1_000:], text]
-        yield {"_id": f"{seed}-{number}", "body": " ".join(text), "n": number}
+            text = next(fresh)
+        recent.append(text)
+        yield {"_id": f"{seed}-{number}", "body": text, "n": number}
 
 
 class Bench:
@@ -65,14 +76,17 @@ class Bench:
         self.client, self.helpers, self.options = client, helpers, options
         self.simhash = SimHashClient(client)
         self.process = psutil.Process(server.pid)
+        texts = read_texts(options.docs)
+        first = options.documents // 100
+        self.known, self.texts = texts[:first], texts[first:]
         one = {"number_of_shards": options.shards, "number_of_replicas": 0}
         self.simhash.create_index(FULL, text_field="body", mappings=FIELDS, settings=one)
         fill(client, helpers, FULL, options.documents)
-        for _ in self.simhash.ingest(FULL, documents(options.documents // 100, 1), on_duplicate=None):
+        known = [{"_id": f"known{n}", "body": text, "n": n} for n, text in enumerate(self.known)]
+        for _ in self.simhash.ingest(FULL, known, on_duplicate=None):
             pass
         client.indices.create(index=BULK, body={"mappings": FIELDS, "settings": one})
-        plain = ({"_index": BULK, **each} for each in documents(options.documents // 100, 1))
-        helpers.bulk(client, plain)
+        helpers.bulk(client, known, index=BULK)
         for index in (FULL, BULK):
             client.indices.forcemerge(index=index, max_num_segments=4)
             client.indices.put_settings(index=index, body={"index.blocks.write": True})
@@ -83,7 +97,7 @@ class Bench:
             index=BULK if way == "bulk" else FULL, target=RUN, body={"settings": {"index.blocks.write": None}}
         )
         self.client.cluster.health(index=RUN, wait_for_status="yellow")
-        new = list(documents(self.options.new, seed))
+        new = list(documents(self.options.new, seed, self.texts, self.known))
         found: Counter[str] = Counter()
         started, here, there = time.perf_counter(), time.process_time(), self._spent()
         first = 0.0
@@ -118,6 +132,7 @@ class Bench:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("docs", type=Path)
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
     parser.add_argument("--documents", type=int, default=500_000, help="in the index before")
     parser.add_argument("--new", type=int, default=30_000, help="written in each run")

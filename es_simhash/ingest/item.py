@@ -20,18 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.actions import Part
+from es_simhash.ingest.actions import Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Uncompared
 from es_simhash.ingest.in_flight import Document
 from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
+    OWNED,
     carries,
     group_fields,
     our_object,
     own_content,
     read_text,
+    with_fields,
     without_fingerprint,
 )
 from es_simhash.mapping.rule import Grouping
@@ -124,7 +126,8 @@ class Item:
     because of *container*. *problem*: of a document that is written anyway. *container*: the document to which it adds
     nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a
     container of the same batch; it is sent if that one is not written. *weight*: about how many characters it takes in
-    a request. *part*: what was read of it, until it has its fields. *upsert*: of an update, the document that the
+    a request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
+    it has its fields. *upsert*: of an update, the document that the
     server creates where there is none to update.
     """
 
@@ -138,25 +141,21 @@ class Item:
     container_position: int | None = None
     withheld: Operation | None = None
     weight: int = 0
+    texts: tuple[str, ...] = ()
     part: Part | None = None
     upsert: Item | None = None
 
     action = None
     problems = ()
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts whose fields are wanted."""
-        return () if self.part is None else self.part.texts
-
     def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
-        part, operation = self.part, self.operation
-        if part is not None and operation is not None:
-            if operation.kind == "update":
-                operation.body = part.place(fields)
-            else:
-                operation.own = part.own(fields)
-            self.part = None
+        """Take the *fields* of its texts; those of a whole document are put in when it is sent."""
+        if self.operation is not None:
+            if self.operation.kind == "update":
+                self.operation.body = self.operation.body if self.part is None else self.part.place(fields)
+            elif fields or isinstance(self.part, Whole):
+                self.operation.own = fields[0] if fields else {}
+        self.texts, self.part = (), None
         return self
 
     def as_written(self, outcome: Outcome | None) -> Item:
@@ -195,6 +194,14 @@ class Item:
         outcome = self.outcome
         is_undecided = outcome is not None and outcome.is_done and self.draft is not None and self.decision is None
         return is_undecided or self.is_renamed
+
+    @property
+    def is_as_decided(self) -> bool:
+        """Whether it was written, or skipped, as it was decided, and in nobody's place: there is nothing to settle."""
+        outcome, draft, decision = self.outcome, self.draft, self.decision
+        if outcome is None or draft is None:
+            return outcome is None or outcome.error is None
+        return outcome.error is None and outcome.id == draft.id and decision is not None and not decision.replaced
 
     @property
     def is_refused(self) -> bool:
@@ -305,7 +312,8 @@ def put_decision(
     """
     body, doc = operation.body, None
     if operation.own is not None:
-        own = {**operation.own, **_fields_of(draft, decision)}
+        own = _without_group(operation.own)
+        own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
         return Operation(operation.kind, operation.header, body, own)
     if operation.kind == "update" and isinstance(body, Mapping):
         doc = body.get("doc")
@@ -314,9 +322,15 @@ def put_decision(
     fields = _fields_of(draft, decision)
     changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
     if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
-        ours |= fields if with_upsert else dict.fromkeys(GROUPED)
-        changed["upsert"] = Operation("create", {}, upsert, ours).document(prefix)
+        ours = _without_group(ours) | (
+            {key: each for key, each in fields.items() if each is not None} if with_upsert else {}
+        )
+        changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*OWNED, *GROUPED))
     return Operation(operation.kind, operation.header, keep_text(body, changed))
+
+
+def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(own) if "group" not in own else {key: value for key, value in own.items() if key not in GROUPED}
 
 
 def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:

@@ -301,9 +301,12 @@ def own_content(document: Mapping[str, Any], prefix: str) -> Any:
     beside a fingerprint stay there.
     """
     held = document.get(prefix)
+    has_dotted = not dotted_names(prefix).isdisjoint(document)
+    if held is None and not has_dotted:
+        return None  # most documents, without detours
     if held is not None and not isinstance(held, Mapping):
         return held
-    dotted = {} if dotted_names(prefix).isdisjoint(document) else _read_dotted(document, prefix)
+    dotted = _read_dotted(document, prefix) if has_dotted else {}
     ours = {**dotted, **(held or {})}
     digits = ours.get("fingerprint")
     if not ours or (isinstance(digits, str) and _FINGERPRINT.fullmatch(digits)):

@@ -113,6 +113,7 @@ class Bulk:
         self._changed: set[int] = set()
         self._unsure: set[int] = set()
         self._final: set[int] = set()
+        self._is_plain = True  # until an outcome is more than that the operation was carried out
 
     def call(self) -> Call:
         """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
@@ -124,8 +125,9 @@ class Bulk:
         for number, wave in enumerate(self._waves):
             if number:
                 await self._send(server, wave)
-            await self._repeat(server, wave)
-            await self._recognise(server, wave)
+            if not self._is_plain:
+                await self._repeat(server, wave)
+                await self._recognise(server, wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
 
     async def _recognise(self, server: Port, wave: Sequence[int]) -> None:
@@ -226,6 +228,7 @@ class Bulk:
 
     def _note(self, place: int, outcome: Outcome) -> None:
         """Note an *outcome*, unless it only says that the operation was carried out before, or must be changed."""
+        self._is_plain = False
         operation = self._operations[place]
         if outcome.status == CONFLICT and place in self._asked:
             if outcome.id == operation.header["_id"]:
