@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=500_000, help="in the index before")
     parser.add_argument("--new", type=int, default=30_000, help="written in each run")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=4, help="rounds before these: a new server is slow at first")
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS])
     parser.add_argument("--lookups", choices=["auto", "memory", "server"], default="auto")
@@ -146,11 +147,11 @@ def main() -> None:
         client, helpers = connect(options.product, server.url)
         bench = Bench(client, helpers, server, options)
         runs: dict[str, list[dict[str, Any]]] = {way: [] for way in options.ways}
-        for number in range(options.rounds + 1):
+        for number in range(-options.warm, options.rounds):
             ways = options.ways if number % 2 else options.ways[::-1]
             for way in ways:
                 run = bench.run(way, seed=100 + number)
-                if number:  # the first round warms up
+                if number >= 0:
                     runs[way].append(run)
         client.close()
     print(json.dumps({"command": " ".join(sys.argv), **summary(runs)}, indent=1))
